@@ -36,7 +36,7 @@ int do_not_copy_type(MPI_Datatype, int, void*, void*, void*, int* flag) {
 
 // State of the type that is being flattened; guarded by the lock of find_layout.
 struct FlattenedType {
-  // What it is made of.
+  // The types that it is made of, as far as they are one.
   struct {
     const TypeInfo* type = nullptr;
     bool several = false;

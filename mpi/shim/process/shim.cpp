@@ -59,7 +59,7 @@ void started(int thread_level) {
   recording::begin();
 }
 
-// Whether a session may be used by several threads at once.
+// Returns whether a session may be used by several threads at once.
 bool has_threads([[maybe_unused]] const MPI_Session* session, MPI_Info asked) {
   constexpr const char *key = "thread_level", *several = "MPI_THREAD_MULTIPLE";
 #if MPI_VERSION >= 4

@@ -27,10 +27,10 @@ const char* name(FunctionKind kind);
 
 struct CallSiteRow;
 
-// Whether the environment asks for it. The same at all times.
+// Returns whether the environment asks for it. The same at all times.
 bool wanted();
-// What takes the place of `function`, which serves the function with that number; itself where such calls are not
-// recorded.
+// Returns what takes the place of `function`, which serves the function with that number; itself where such calls are
+// not recorded.
 void* around(Function number, void* function);
 
 inline constexpr auto& active = shim.recording_is_active;  // between begin() and end()

@@ -113,8 +113,8 @@ Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const 
       std::size_t(size), align, own ? memory::Component::alloc_mem : memory::Component::windows, wish, true);
 }
 
-// Whether a rank has the memory for a window. `forced`: it lacks memory that the program insists on, an error on all
-// ranks.
+// Says whether a rank has the memory for a window. `forced`: it lacks memory that the program insists on, an error on
+// all ranks.
 enum class Ready : std::uint8_t { yes, no, forced };
 
 // Collective: returns the worst value of all members.

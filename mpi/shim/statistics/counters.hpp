@@ -1,4 +1,4 @@
-// What is counted, for counts.hpp.
+// Counters of counts.hpp, and what they count.
 #pragma once
 #include <atomic>
 #include <cstdint>
