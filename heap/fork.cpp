@@ -121,46 +121,41 @@ void snapshot(Blocks& blocks, std::byte* end) {
   }
 }
 
-bool interrupted;  // the fork under way has interrupted a call that holds the lock
-bool retiring;     // the fork takes a snapshot of the current region
-
-sigset_t signals_before;  // blocked signals: no handler forks before this fork is over
-
 void prepare() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  interrupted = heap.mutex.mine();
-  if (!interrupted) heap.mutex.lock();
+  heap.interrupted = heap.mutex.mine();
+  if (!heap.interrupted) heap.mutex.lock();
   // An interrupted call may be about to return the first block.
-  retiring = interrupted ? heap.blocks.exists() && heap.retire == Heap::no : heap.blocks.used_bytes() != 0;
-  signals_before = before;
+  heap.retiring = heap.interrupted ? heap.blocks.exists() && heap.retire == Heap::no : heap.blocks.used_bytes() != 0;
+  heap.signals_before = before;
   heap.copies.clear();
   heap.in_flight.clear();
   bool left = false;
   for (int i = 0; i < heap.retired_count; ++i) left |= heap.retired[i].retired.shared;
-  if (retiring) heap.shared.store(false, std::memory_order_relaxed);
+  if (heap.retiring) heap.shared.store(false, std::memory_order_relaxed);
   // SYNC: noted; a buffer that visit() misses is noted later, and then `shared` is false
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if ((retiring || left) && heap.visit) heap.visit(note, nullptr);
+  if ((heap.retiring || left) && heap.visit) heap.visit(note, nullptr);
   merge_in_flight();
   // Ranges that earlier forks left shared become private once peers no longer use them.
   for (int i = 0; i < heap.retired_count; ++i)
     if (heap.retired[i].retired.shared) snapshot(heap.retired[i], heap.retired[i].base() + heap.retired[i].top_bytes());
-  if (retiring) {
+  if (heap.retiring) {
     ++heap.forks;
-    snapshot(heap.blocks, heap.blocks.base() + (interrupted ? heap.blocks.size() : heap.blocks.top_bytes()));
+    snapshot(heap.blocks, heap.blocks.base() + (heap.interrupted ? heap.blocks.size() : heap.blocks.top_bytes()));
   }
-  if (retiring || heap.retired_count) expect_child();
+  if (heap.retiring || heap.retired_count) expect_child();
 }
 
 void finish(bool in_child) {
-  const sigset_t before = signals_before;
-  if (interrupted) {
-    if (retiring) heap.retire = Heap::yes;
+  const sigset_t before = heap.signals_before;
+  if (heap.interrupted) {
+    if (heap.retiring) heap.retire = Heap::yes;
     if (in_child && heap.retire != Heap::no) heap.retire = Heap::in_child;
   } else {
-    if (retiring) retire(in_child);
+    if (heap.retiring) retire(in_child);
     heap.mutex.unlock();
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -186,7 +181,7 @@ void child() {
   }
   heap.visit = nullptr;
   forget_children();
-  if (!retiring && !interrupted && heap.blocks.exists()) heap.blocks.unmap();  // the parent keeps the region
+  if (!heap.retiring && !heap.interrupted && heap.blocks.exists()) heap.blocks.unmap();  // the parent keeps the region
   finish(true);
 }
 

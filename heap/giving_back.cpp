@@ -65,7 +65,7 @@ const Piece* piece_at(const std::byte* at) {
 // Returns whether the parent has a private copy of any page of [begin, end), an extent at most; true if unknown.
 bool copied_in(const std::byte* begin, const std::byte* end, int pagemap) {
   constexpr std::uint64_t present = 1ull << 63, swapped = 1ull << 62, of_a_file = 1ull << 61;
-  static std::uint64_t entries[extent / page];
+  std::uint64_t* const entries = heap.texts.pagemap;
   const std::size_t bytes = std::size_t(end - begin) / page * sizeof *entries;
   if (pread(pagemap, entries, bytes, off_t(reinterpret_cast<std::uintptr_t>(begin) / page * sizeof *entries)) !=
       ssize_t(bytes))

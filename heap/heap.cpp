@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "engine/base/early_settings.hpp"
-#include "engine/memory/collapsing.hpp"
 #include "engine/processor/instrumented.hpp"
 #include "heap/heap.h"
 #include "heap/limits.hpp"
@@ -24,7 +23,7 @@ extern "C" [[gnu::weak]] void __hwasan_init();
 
 namespace nearfield::heap {
 
-constinit Heap heap;
+constinit Heap heap = {};
 
 namespace {
 
@@ -38,7 +37,7 @@ constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, in one call that a
 // Wrong values are ignored; the engine reports them.
 void read_settings() {
   heap.asked = true;
-  memory::collapsing.begin(nanoseconds());
+  heap.collapsing.begin(nanoseconds());
   const char* const text = std::getenv(early::heap.variable);
   heap.off = (text && !std::strcmp(text, "off")) || !serves_this_process();
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));

@@ -4,8 +4,13 @@
 // later. So right before it, under the lock, the region becomes private to the process, copy on write, and the child
 // inherits that (fork.cpp). Peers can no longer reach its blocks; the next allocation begins a new region.
 #pragma once
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
 #include <atomic>
 
+#include "engine/memory/collapsing.hpp"
 #include "heap/blocks.hpp"
 #include "heap/mutex.hpp"
 #include "heap/system.hpp"
@@ -33,6 +38,34 @@ struct Children {
 };
 inline constexpr int most_children = 64;
 
+// Functions of the C library, or of what comes before it, that ours stand in front of (interpose.cpp).
+struct NextAllocator {
+  void* (*malloc)(std::size_t);
+  void (*free)(void*);
+  void* (*calloc)(std::size_t, std::size_t);
+  void* (*realloc)(void*, std::size_t);
+  void* (*memalign)(std::size_t, std::size_t);
+  std::size_t (*usable)(void*);
+  std::atomic<int> state;  // 0 unknown, 1 being looked up, 2 known
+  // Serves allocations while they are being looked up; never freed.
+  alignas(64) char early[64 << 10];
+  std::atomic<std::size_t> early_used;
+};
+
+// The same (interpose_memory.cpp).
+struct NextWaits {
+  pid_t (*wait4)(pid_t, int*, int, rusage*);
+  pid_t (*waitpid)(pid_t, int*, int);
+  int (*waitid)(idtype_t, id_t, siginfo_t*, int);
+};
+
+// Rooms for what is read of /proc, too large for small stacks.
+struct Texts {
+  static constexpr std::size_t longest = 4096;  // of a path
+  char path[longest], groups[2 * longest];
+  std::uint64_t pagemap[extent / page];
+};
+
 struct Heap {
   Mutex mutex = {};
   // True if peers can reach the current region's blocks; ordered by the fence of fork.cpp.
@@ -54,12 +87,20 @@ struct Heap {
   Table<Range> in_flight;  // ranges that peers use
   Table<Piece> pieces;
   Table<Copy> copies;
+  bool interrupted = false;                // it has interrupted a call that holds the lock
+  bool retiring = false;                   // it takes a snapshot of the current region
+  sigset_t signals_before = {};            // blocked signals: no handler forks before this fork is over
   void* mark = nullptr;                    // our mapping of the child's mark
   enum { no, yes, in_child } retire = no;  // to be done by the call that the fork's signal handler has interrupted
 
   Children children[most_children] = {};
   int children_count = 0;
   std::uint64_t next_look = 0, interval = 0;  // nanoseconds: time of the next search for memory to give back
+
+  memory::Allowance collapsing;
+  Texts texts = {};
+  NextAllocator next_allocator = {};  // not under the lock
+  NextWaits next_waits = {};
 };
 // Constant-initialised, since libraries that are constructed earlier allocate from it.
 extern constinit Heap heap;

@@ -12,8 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "engine/memory/collapsing.hpp"
-#include "heap/blocks.hpp"
+#include "heap/heap.hpp"
 #include "heap/limits.hpp"
 
 namespace nearfield::heap {
@@ -44,7 +43,7 @@ std::size_t Blocks::collapse_extents(std::size_t first, std::size_t count, std::
   if (made >= eager_limit()) return 0;
   count = std::min(count, (eager_limit() - made) / extent);
   if (count * extent >= sure && !plenty(count * extent)) return 0;
-  const memory::Collapsed done = memory::collapse(base_ + first * extent, extent, count, spared);
+  const memory::Collapsed done = memory::collapse(heap.collapsing, base_ + first * extent, extent, count, spared);
   for (std::size_t e = first; e < first + done.pages; ++e)
     extent_[e].huge = done.error ? Extent::refused : Extent::made;
   if (!done.error) statistics_.huge_extents += done.pages;

@@ -15,33 +15,22 @@ namespace {
 
 using nearfield::heap::threshold;
 
-struct Next {
-  void* (*malloc)(std::size_t);
-  void (*free)(void*);
-  void* (*calloc)(std::size_t, std::size_t);
-  void* (*realloc)(void*, std::size_t);
-  void* (*memalign)(std::size_t, std::size_t);
-  std::size_t (*usable)(void*);
-};
-constinit Next next_functions = {};
-constinit std::atomic<int> state = 0;  // state of next_functions: 0 unknown, 1 being looked up, 2 known
-
-// Serves allocations while the next allocator is being looked up; never freed.
-alignas(64) char early[64 << 10];
-constinit std::atomic<std::size_t> early_used = 0;
+using Next = nearfield::heap::NextAllocator;
+constexpr Next& next_functions = nearfield::heap::heap.next_allocator;
+constexpr auto& early = next_functions.early;
 
 bool is_early(const void* p) { return p >= early && p < early + sizeof early; }
 
 void* early_malloc(std::size_t bytes) {
-  const std::size_t at = early_used.fetch_add((bytes + 79) / 64 * 64, std::memory_order_relaxed);
+  const std::size_t at = next_functions.early_used.fetch_add((bytes + 79) / 64 * 64, std::memory_order_relaxed);
   return at + bytes <= sizeof early ? early + at : nullptr;
 }
 
 const Next* next() {
-  if (state.load(std::memory_order_acquire) == 2) [[likely]]  // SYNC: next-allocator
+  if (next_functions.state.load(std::memory_order_acquire) == 2) [[likely]]  // SYNC: next-allocator
     return &next_functions;
   int expected = 0;
-  if (!state.compare_exchange_strong(expected, 1)) return nullptr;
+  if (!next_functions.state.compare_exchange_strong(expected, 1)) return nullptr;
   auto look_up = [](auto& function, const char* name) {
     void* const found = dlsym(RTLD_NEXT, name);
     std::memcpy(&function, &found, sizeof found);
@@ -52,7 +41,7 @@ const Next* next() {
   look_up(next_functions.realloc, "realloc");
   look_up(next_functions.memalign, "memalign");
   look_up(next_functions.usable, "malloc_usable_size");
-  state.store(2, std::memory_order_release);  // SYNC: next-allocator
+  next_functions.state.store(2, std::memory_order_release);  // SYNC: next-allocator
   return &next_functions;
 }
 

@@ -1,8 +1,6 @@
 // Functions of the C library that act differently on shared memory than on private memory, which the program takes its
 // blocks for; and functions by which it learns that a child has ended.
 #include <dlfcn.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -63,12 +61,7 @@ int discard(Blocks& blocks, std::byte* begin, std::byte* end) {
 
 // ---------------------------------------------------------------- children that end
 
-struct Next {
-  pid_t (*wait4)(pid_t, int*, int, rusage*);
-  pid_t (*waitpid)(pid_t, int*, int);
-  int (*waitid)(idtype_t, id_t, siginfo_t*, int);
-};
-constinit Next next_functions = {};
+constexpr nearfield::heap::NextWaits& next_functions = heap.next_waits;
 
 // At load, since programs may call them in signal handlers, where dlsym is not allowed.
 [[gnu::constructor]] void look_up() {

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "heap/heap.hpp"
+
 namespace nearfield::heap {
 namespace {
 
@@ -26,9 +28,9 @@ const char* read_file(const char* path, char (&text)[N]) {
   return text;
 }
 
-// Static, since they are too large for small stacks; guarded by the heap's lock.
-constexpr std::size_t longest = 4096;  // of a path
-char path_text[longest], groups_text[2 * longest];
+constexpr std::size_t longest = Texts::longest;
+constexpr auto& path_text = heap.texts.path;
+constexpr auto& groups_text = heap.texts.groups;
 
 // Returns the least limit from the group `path` up to the mount point, which in a container is the container's own
 // group.

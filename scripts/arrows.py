@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Arrows run one way: a folder includes what lies below it in the drawing of docs/architecture.md, and nothing else; modules of
-the command import each other without a cycle; what a folder of the engine declares is in the namespace of its name.
+the command import each other without a cycle; what a folder of the engine declares is in the namespace of its name; and global
+variables that can change are those that the page names.
 
     arrows.py           fails for each arrow up, folder that the drawing lacks, cycle, declaration in a foreign namespace, and
-                        name that two types have
+                        name that two types have, and variable that can change and is not named there
     arrows.py --draw    prints what each folder includes, from the top down
 """
 
@@ -29,7 +30,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 NAMESPACES = {
     "engine/base": "nearfield",
 }
-NOT_YET = ("engine/machine", "engine/settings")  # in several
 
 Graph = dict[str, dict[str, list[str]]]  # folder, what it includes, the lines that do
 
@@ -163,15 +163,25 @@ def scopes(text: str) -> Iterator[tuple[str, str, str, int]]:
     return
 
 
+def handed_on(declaration: str, own: str) -> bool:
+    """Whether it makes names of the folder's namespace visible to all."""
+    inner = own.removeprefix("nearfield::")
+    return bool(re.fullmatch(rf"using (?:{inner}::\w+(?:,\s*)?)+", declaration))
+
+
 def foreign(rows: list[str]) -> Iterator[str]:
-    """Declarations of the engine that are not in the namespace of their folder. Types of others may be named in theirs."""
+    """Declarations of the engine that are not in the namespace of their folder. Types of others may be named in theirs, and
+    names of its own be handed on to all."""
     for path in sources():
         own = layer_of(path, rows)
-        if not own.startswith("engine/") or own in NOT_YET or path.suffix not in (".hpp", ".cpp"):
+        if not own.startswith("engine/") or path.suffix not in (".hpp", ".cpp"):
             continue
         wanted = NAMESPACES.get(own, f"nearfield::{Path(own).name}")
         for name, before, sign, line in scopes(path.read_text()):
-            named = sign == ";" and re.fullmatch(r"(?:class|struct)\s+\w+", before)
+            named = sign == ";" and (
+                re.fullmatch(r"(?:class|struct)\s+\w+", before)
+                or (name == "nearfield" and handed_on(before, wanted))
+            )
             if not name.startswith("nearfield") or sign == "namespace" or named or not before:
                 continue
             if name != wanted and not name.startswith(f"{wanted}::"):
@@ -194,6 +204,32 @@ def types() -> dict[str, list[str]]:
             if sign == "{" and (defined := TYPE.search(before)):
                 found[defined[1]].append(f"{where}:{line} {name}")
     return found
+
+
+# ---------------------------------------------------------------- variables
+GLOBALS = "## Globals"  # the section of the drawing's page that names them
+VARIABLE = re.compile(r"(?:^|\s)[\w:]+[*&\s]+(?:\w+::)*(\w+)(?:\[.*\])?$")
+CONSTANT = re.compile(
+    r"\b(?:constexpr|using|typedef|friend|extern|namespace|template|class|struct|enum|union)\b|(?:^|\s)const\b[^*]*$"
+)
+
+
+def variables() -> Iterator[str]:
+    """Variables of the libraries at namespace scope that can change and that the page does not name. PerThread is constant."""
+    page = (ROOT / DRAWING).read_text().split(GLOBALS)[1].split("\n## ")[0]
+    for path in sources():
+        if path.relative_to(ROOT).parts[0] not in ("engine", "mpi", "heap") or path.suffix not in (
+            ".hpp",
+            ".cpp",
+        ):
+            continue
+        for _, before, _, line in scopes(path.read_text()):
+            declared = re.sub(r"\[\[.*?\]\]|__attribute__\s*\(\(.*?\)\)|alignas\(.*?\)", " ", before)
+            declared = re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", declared.split("=")[0])).strip()
+            if not declared or "(" in declared or CONSTANT.search(declared):
+                continue
+            if (found := VARIABLE.search(declared)) and not re.search(rf"\b{found[1]}`", page):
+                yield f"{path.relative_to(ROOT)}:{line}: {found[1]} is a global variable that {DRAWING} does not name"
 
 
 # ---------------------------------------------------------------- commands
@@ -225,7 +261,7 @@ def main(arguments: list[str]) -> int:
     if asked.draw:
         draw(graph, rows)
         return 0
-    wrong = [*arrows_up(graph, rows), *foreign(rows), *alike()]
+    wrong = [*arrows_up(graph, rows), *foreign(rows), *alike(), *variables()]
     wrong += [f"{DRAWING} draws {name}, which is not there" for name in rows if name not in graph]
     if cycle := cycle_in(imports()):
         wrong.append("; ".join(f"nearfield/{a}.py imports {b}" for a, b in pairwise(cycle)))

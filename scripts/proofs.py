@@ -76,7 +76,8 @@ PROTOCOLS = {
     "windows": (*MEMBERS, "engine/windows"),
 }
 WITHOUT_A_MODEL = (
-    "engine/base/log.cpp",  # of one process
+    "engine/base/globals.hpp",  # of one process
+    "engine/base/made.hpp",  # of one process
     "engine/choosing",  # figures of trials, of which any will do
     "engine/copying",  # of one process
     "engine/memory/apart.hpp",  # of one process

@@ -128,9 +128,9 @@ struct Way {
 std::vector<Way> ways_to_others(Shared& shared, const std::vector<int>& cpus) {
   constexpr std::size_t most = 24;
   auto cache = [](int cpu) {
-    memory::Cpus one{};
+    machine::Cpus one{};
     one.allowed.bits.set(std::size_t(cpu));
-    return memory::shared_cache(one);
+    return machine::shared_cache(one);
   };
   std::vector<Way> ways;
   const std::size_t others = cpus.size() - 1, count = std::min(others, most);
@@ -163,10 +163,10 @@ std::vector<Way> one_of_each_state(const std::vector<Way>& ways) {
 
 // What bytes cost that change cores, in each state of the machine. `array`: shared.
 void learn_states(Machine& machine, Shared& shared, int first, const std::vector<Way>& ways, std::byte* array) {
-  memory::Cpus one{};
+  machine::Cpus one{};
   one.allowed.bits.set(std::size_t(first));
   const std::size_t span =
-      memory::span_for(memory::private_cache(one), memory::last_level_cache(), memory::cache_sharers(one));
+      memory::span_for(machine::private_cache(one), machine::last_level_cache(), machine::cache_sharers(one));
   auto& words = *reinterpret_cast<Calibration::ControlBlock*>(shared_bytes(sizeof(Calibration::ControlBlock)));
   auto& found = *reinterpret_cast<Handing*>(shared_bytes(sizeof(Handing)));
   std::byte* const rooms = shared_bytes(span);
@@ -195,7 +195,7 @@ Machine calibrate() {
     std::ranges::copy(known->further, machine.further);
     machine.network = known->network;
   }
-  const memory::Cpus available = memory::available_cpus();
+  const machine::Cpus available = machine::available_cpus();
   std::vector<int> cpus;
   for (int cpu = 0; cpu < 1024; ++cpu)
     if (available.allowed.bits[std::size_t(cpu)]) cpus.push_back(cpu);

@@ -294,10 +294,10 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s\n", read.error().text.c_str());
       return 2;
     }
-    if (machine.cpus == 0) machine.cpus = memory::available_cpus().available();
-    if (machine.cache == 0) machine.cache = memory::last_level_cache();
+    if (machine.cpus == 0) machine.cpus = machine::available_cpus().available();
+    if (machine.cache == 0) machine.cache = machine::last_level_cache();
     if (machine.own == 0)
-      machine.own = argc == 6 ? machine.l2 : double(memory::private_cache(memory::available_cpus()));
+      machine.own = argc == 6 ? machine.l2 : double(machine::private_cache(machine::available_cpus()));
     return (command == "predict" ? predict : explain)(argv[2], argv[3], argv[4], machine);
   }
   std::fprintf(

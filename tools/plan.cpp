@@ -40,8 +40,8 @@
 namespace {
 
 using namespace nearfield;
+using machine::MemoryNode;
 using memory::Component;
-using memory::MemoryNode;
 using Bytes = std::array<std::size_t, memory::component_count>;
 
 constexpr std::size_t page = 4096, mebibyte = 1 << 20;
@@ -136,7 +136,7 @@ Nodes nodes_of(const std::string& file) {
   if (!file.empty()) return read_nodes(file);
   Nodes nodes;
   nodes.here = true;
-  if (const auto& known = memory::memory_nodes()) nodes.all = *known;
+  if (const auto& known = machine::memory_nodes()) nodes.all = *known;
   else nodes.trouble = known.error().text;
   return nodes;
 }
@@ -146,12 +146,12 @@ Machine machine_of(const std::string& file) {
   Machine machine;
   if (!file.empty()) machine = value_of(read_machine(file));
   else if (auto stored = read_stored_machine(stored_machine())) machine = *stored;
-  const memory::Cpus cpus = memory::available_cpus();
+  const machine::Cpus cpus = machine::available_cpus();
   if (machine.cpus == 0) machine.cpus = cpus.available();
-  if (machine.cache == 0) machine.cache = double(memory::last_level_cache());
-  if (machine.own == 0 && file.empty()) machine.own = double(memory::private_cache(cpus));
+  if (machine.cache == 0) machine.cache = double(machine::last_level_cache());
+  if (machine.own == 0 && file.empty()) machine.own = double(machine::private_cache(cpus));
   if (machine.own == 0) machine.own = machine.l2;
-  const std::size_t sharing = file.empty() ? memory::cache_sharers(cpus) : std::size_t(machine.cores);
+  const std::size_t sharing = file.empty() ? machine::cache_sharers(cpus) : std::size_t(machine.cores);
   if (machine.span == 0)
     machine.span = double(memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), sharing));
   return machine;
@@ -203,7 +203,8 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   auto allocate = [&](std::size_t bytes, std::size_t align, Component component = Component::control) {
     value_of(arena.allocate(bytes, align, component));
   };
-  memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
+  memory::Allowance collapsing;
+  memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span), collapsing);
   // Oversubscribed teams do not calibrate, and so set memory aside for it with every team.
   auto make_team = [&](bool first) {
     allocate(creation::block_bytes(leader, choosing::shared_configuration_bytes), page);
@@ -264,7 +265,7 @@ struct Planner {
   void look_around() {
     if (nodes.all.empty()) return;
     std::vector<int> cpus;
-    const memory::CpuSet allowed = memory::available_cpus().allowed;
+    const machine::CpuSet allowed = machine::available_cpus().allowed;
     for (std::size_t cpu = 0; cpu < allowed.bits.size(); ++cpu)
       if (std::ranges::any_of(nodes.all, [&](const MemoryNode& n) { return n.cpus.bits.test(cpu); }) &&
           (!nodes.here || allowed.bits.test(cpu)))

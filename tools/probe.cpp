@@ -33,7 +33,7 @@ std::string first_line(const std::string& path) {
 }
 
 Json topology() {
-  auto t = memory::Topology::load();
+  auto t = machine::Topology::load();
   if (!t) return {{"error", t.error().text}};
   Json groups = Json::array();
   for (const auto& group : t->l3_groups) groups.push_back(group.list());
@@ -43,9 +43,9 @@ Json topology() {
 
 // The nodes of memory, what the words of a placement lead to here, and what NEARFIELD_MEMORY asks for.
 Json placement() {
-  const auto& nodes = memory::memory_nodes();
+  const auto& nodes = machine::memory_nodes();
   if (!nodes) return {{"error", nodes.error().text}};
-  const memory::CpuSet& cpus = memory::vantage().cpus;
+  const machine::CpuSet& cpus = memory::vantage().cpus;
   auto value = [](memory::Value v) { return v.value ? Json{{"value", v.value}, {"own", v.own}} : Json(nullptr); };
   Json all = Json::array(), words, components = Json::array();
   for (const auto& node : *nodes) {
@@ -54,8 +54,8 @@ Json placement() {
                    {"bytes", node.bytes},
                    {"room", room == SIZE_MAX ? Json(nullptr) : Json(room)},
                    {"cpus", node.cpus.list()},
-                   {"bandwidth", value(bandwidth(node, cpus))},
-                   {"latency", value(latency(node, cpus))}});
+                   {"bandwidth", value(memory::bandwidth(node, cpus))},
+                   {"latency", value(memory::latency(node, cpus))}});
   }
   for (const char* word : {"bandwidth", "latency", "capacity", "local"})
     words[word] = memory::Placer::describe(*memory::parse_wish(word));
@@ -72,7 +72,7 @@ Json placement() {
 }
 
 Json cpus() {
-  const auto c = memory::available_cpus();
+  const auto c = machine::available_cpus();
   return {{"allowed", c.allowed.list()},
           {"quota", std::isinf(c.quota) ? Json(nullptr) : Json(c.quota)},
           {"available", c.available()}};
@@ -199,7 +199,7 @@ Json pages() {
 }
 
 // The figures that algorithms are chosen by; those that ranks have measured here, where they are stored.
-Json machine() {
+Json figures() {
   auto stored = read_stored_machine(stored_machine());
   Machine machine = stored ? *stored : Machine{};
   Json figures = Json::array();
@@ -208,7 +208,7 @@ Json machine() {
   return {{"file", stored_machine()}, {"stored", bool(stored)}, {"figures", figures}};
 }
 
-Json settings() {
+Json all_settings() {
   Json rows = Json::array();
   for (const auto& row : settings_table())
     rows.push_back({{"variable", row.variable},
@@ -241,11 +241,11 @@ int main() {
          {"reach", all_ways()},
          {"pages", pages()},
          {"kernel", system.release},
-         {"session_groups", memory::scheduling_group()},
+         {"session_groups", machine::scheduling_group()},
          {"ptrace_scope", first_line("/proc/sys/kernel/yama/ptrace_scope")},
          {"dev_shm_bytes", has_shm ? std::uint64_t(shm.f_blocks) * shm.f_frsize : 0},
-         {"settings", settings()},
-         {"machine", machine()},
+         {"settings", all_settings()},
+         {"machine", figures()},
          {"algorithms", algorithms()}},
         1);
 }

@@ -176,8 +176,8 @@ int main(int argc, char** argv) {
     }
     machine = *read;
   }
-  if (machine.cpus == 0) machine.cpus = memory::available_cpus().available();
-  if (machine.cache == 0) machine.cache = double(memory::last_level_cache());
+  if (machine.cpus == 0) machine.cpus = machine::available_cpus().available();
+  if (machine.cache == 0) machine.cache = double(machine::last_level_cache());
   for (const std::size_t p : numbers(argv[1])) {
     if (p < 2 || double(p) > machine.cpus) {
       std::fprintf(stderr, "%zu ranks: simulated ranks have a core each, and the machine has %.0f\n", p, machine.cpus);

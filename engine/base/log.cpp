@@ -1,20 +1,16 @@
 #include "engine/base/log.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
+#include "engine/base/globals.hpp"
 #include "engine/base/log_line.hpp"
 
 namespace nearfield {
 namespace {
-
-std::atomic<LogLevel> log_level{LogLevel::warn};
-std::atomic<int> log_rank{-1};
-bool complained;
 
 const char* file_pattern() {
   static const std::string pattern = [] {
@@ -26,13 +22,14 @@ const char* file_pattern() {
 
 }  // namespace
 
-void set_log_level(LogLevel level) { log_level.store(level, std::memory_order_relaxed); }
-void set_log_rank(int rank) { log_rank.store(rank, std::memory_order_relaxed); }
+void set_log_level(LogLevel level) { globals().log_level.store(level, std::memory_order_relaxed); }
+void set_log_rank(int rank) { globals().log_rank.store(rank, std::memory_order_relaxed); }
 
 void log_line(LogLevel level, const char* format, ...) {
-  if (level > log_level.load(std::memory_order_relaxed)) return;
+  Globals& all = globals();
+  if (level > all.log_level.load(std::memory_order_relaxed)) return;
   char line[2048];
-  const early::Speaker who = early::speaker(log_rank.load(std::memory_order_relaxed));
+  const early::Speaker who = early::speaker(all.log_rank.load(std::memory_order_relaxed));
   std::size_t used = early::begin_line(line, who);
   va_list arguments;
   va_start(arguments, format);
@@ -40,7 +37,7 @@ void log_line(LogLevel level, const char* format, ...) {
   va_end(arguments);
   used = std::min(used + std::size_t(std::max(length, 0)), sizeof line - 2);
   line[used++] = '\n';
-  early::write_line(line, used, who, file_pattern(), complained);
+  early::write_line(line, used, who, file_pattern(), all.log_has_complained);
 }
 
 }  // namespace nearfield

@@ -17,15 +17,6 @@ using tuning::pace, tuning::size_class;
 
 namespace {
 
-const Tuned* tuned_file;  // of this process
-
-void begin_words(const Settings& settings, std::byte* room, int size) {
-  auto* const words = new (room) ChooserControlBlock{};
-  words->choosing = settings.choosing;
-  settings.algorithm.copy(words->algorithm, sizeof words->algorithm - 1);
-  if (tuned_file) tuned_file->tell(size, words->tuned);
-}
-
 // All members' moments of the block's calls, by slots.
 tuning::Agreed agree(CollectiveContext& context, const tuning::Trials& trials) {
   using tuning::Moment;
@@ -43,18 +34,21 @@ tuning::Agreed agree(CollectiveContext& context, const tuning::Trials& trials) {
 
 }  // namespace
 
-void tell_teams(team::Process& process, const Tuned* tuned) {
-  tuned_file = tuned;
-  process.shared_configuration = {shared_configuration_bytes, begin_words};
-  process.describe = collectives::describe_call;
-  process.doing_length = collectives::packed_length;
+TeamServices::TeamServices(std::unique_ptr<const Tuned> tuned) : tuned_(std::move(tuned)) {}
+TeamServices::~TeamServices() = default;
+
+void TeamServices::begin_configuration(const Settings& settings, std::byte* room, int size) const {
+  auto* const words = new (room) ChooserControlBlock{};
+  words->choosing = settings.choosing;
+  settings.algorithm.copy(words->algorithm, sizeof words->algorithm - 1);
+  if (tuned_) tuned_->tell(size, words->tuned);
 }
 
 Chooser::Chooser() { text_.reserve(sizeof ChooserControlBlock::algorithm); }
 
 void Chooser::serve(const team::Team& team, bool tries) {
   team_ = &team;
-  if (team.process().shared_configuration.bytes < sizeof(ChooserControlBlock)) return;
+  if (team.process().services().configuration_bytes() < sizeof(ChooserControlBlock)) return;
   words_ = reinterpret_cast<ChooserControlBlock*>(team.shared_configuration());
   tries_ = tries && words_->choosing == Choosing::trial;
   text_ = words_->algorithm;
@@ -142,7 +136,7 @@ void Chooser::begin(const Call& call, Cell& cell) {
   cell.event = 0;
   if (!tries_ || chosen.promising.size() < 2) return;
   cell.tuner = std::make_unique<Tuner>(std::move(chosen.promising), chosen.cost, collectives::rooted(call.collective));
-  cell.event = cell.calls + pace.first;
+  cell.event = cell.calls + pace().first;
 }
 
 // The word that tells when all try this cell again; nullptr: never.
@@ -155,16 +149,16 @@ Atomic<std::uint32_t>* Chooser::revisit(const Call& call, const Cell& cell) cons
 // The next call of a decided cell that is not like others: all look for a revisit, the first member also takes times.
 std::uint64_t Chooser::next_watched(const Cell& cell) const {
   if (cell.part >= ChooserControlBlock::parts) return 0;
-  const std::uint64_t next_epoch = (cell.calls / pace.epoch + 1) * pace.epoch;
-  return team_->rank() == 0 ? std::min(next_epoch, cell.calls + pace.watch) : next_epoch;
+  const std::uint64_t next_epoch = (cell.calls / pace().epoch + 1) * pace().epoch;
+  return team_->rank() == 0 ? std::min(next_epoch, cell.calls + pace().watch) : next_epoch;
 }
 
 // Such a call has taken so many nanoseconds.
 void Chooser::watch(const Call& call, Cell& cell, std::uint64_t nanoseconds) {
   auto& word = *revisit(call, cell);
   Tuner& tuner = *cell.tuner;
-  const std::uint64_t epoch = cell.calls / pace.epoch;
-  if (cell.calls % pace.epoch == 0 && word.load(std::memory_order_relaxed) == std::uint32_t(epoch)) {
+  const std::uint64_t epoch = cell.calls / pace().epoch;
+  if (cell.calls % pace().epoch == 0 && word.load(std::memory_order_relaxed) == std::uint32_t(epoch)) {
     tuner.restart(cell.calls);
     cell.event = tuner.event();
     return;

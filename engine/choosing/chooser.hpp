@@ -29,9 +29,21 @@ struct ChooserControlBlock {
 
 // Of the first member of every team.
 inline constexpr std::size_t shared_configuration_bytes = sizeof(ChooserControlBlock);
-// Has the teams of `node` keep such words. `tuned`: for NEARFIELD_CHOOSE=file, for as long as there are teams.
+
+// Has the teams of a process keep such words. `tuned`: for NEARFIELD_CHOOSE=file.
 class Tuned;
-void tell_teams(team::Process& process, const Tuned* tuned = nullptr);
+class TeamServices : public team::Services {
+ public:
+  explicit TeamServices(std::unique_ptr<const Tuned> tuned = nullptr);
+  ~TeamServices() override;
+  std::string describe(std::uint64_t doing) const override { return collectives::describe_call(doing); }
+  std::uint64_t length_of_doing() const override { return collectives::packed_length; }
+  std::size_t configuration_bytes() const override { return shared_configuration_bytes; }
+  void begin_configuration(const Settings& settings, std::byte* room, int size) const override;
+
+ private:
+  std::unique_ptr<const Tuned> tuned_;
+};
 
 class Chooser {
  public:

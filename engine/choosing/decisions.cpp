@@ -3,19 +3,19 @@
 #include <atomic>
 #include <mutex>
 
-namespace nearfield::choosing {
-namespace {
+#include "engine/base/globals.hpp"
+#include "engine/base/made.hpp"
 
-struct Kept {
+namespace nearfield::choosing {
+
+struct KeptDecisions {
   std::atomic<bool> wanted{false};
   std::mutex mutex;
   std::vector<Decision> all;
 };
 
-Kept& kept() {
-  static auto& all = *new Kept;  // never destroyed
-  return all;
-}
+namespace {
+KeptDecisions& kept() { return made(globals().decisions); }
 
 }  // namespace
 

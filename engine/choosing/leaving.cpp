@@ -63,7 +63,7 @@ bool Leaving::has_room(const Call& call) const {
 
 Leaving::Row Leaving::perform_behind(Chooser& chooser, CollectiveContext& context, const Call& call,
                                      std::uint64_t told) {
-  context.process().runner.poll();
+  context.process().runner().poll();
   if (may_be_left(context, call) && queue(context, call, told)) return &was_left;
   settle(context);
   return perform(chooser, context, call, told);
@@ -86,7 +86,7 @@ Leaving::Row Leaving::perform_here(Chooser& chooser, CollectiveContext& context,
 
 // Without memory for it we stay, as those do that get something.
 Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context, const Call& call) {
-  fibers::Runner& runner = context.process().runner;
+  fibers::Runner& runner = context.process().runner();
   fibers::Fiber* stack = nullptr;
   Left* const only = Left::make(context, call, 0);
   try {
@@ -102,14 +102,14 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
   first_ = last_ = only;
   bytes_.store(call.bytes + beside, std::memory_order_relaxed);
   left_.store(true, std::memory_order_relaxed);
-  all_left_.fetch_add(1, std::memory_order_relaxed);
+  globals().calls_left.fetch_add(1, std::memory_order_relaxed);
   if (context.attend(*stack, [](void* self) { static_cast<Leaving*>(self)->run(); }, this)) {
     runner.put_back(*stack);
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     return row_;
   }
   runner.take_over(*this, *stack);
-  context.process().progress.wake_assistant();
+  context.process().progress().wake_assistant();
   return &was_left;
 }
 
@@ -119,7 +119,7 @@ bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t 
   if (!left()) return false;
   Left* const made = Left::make(context, call, told);
   if (!made) return false;
-  const std::lock_guard lock(context.process().runner.mutex());
+  const std::lock_guard lock(context.process().runner().mutex());
   if (!left() || error_) {
     delete made;
     return false;
@@ -135,8 +135,8 @@ void Leaving::wait_for_room(CollectiveContext& context, const Call* call) {
   team::Process& process = context.process();
   const auto over = [&] { return !left() || (call && has_room(*call)); };
   if (over()) return;
-  const fibers::Runner::Patience patience(process.runner);
-  waiting::wait_slowly(process.policy(), over, waiting::Waiter{process.progress});
+  const fibers::Runner::Patience patience(process.runner());
+  waiting::wait_slowly(process.policy(), over, waiting::Waiter{process.progress()});
 }
 
 void Leaving::settle(CollectiveContext& context) {
@@ -169,23 +169,23 @@ void Leaving::run() {
     context.leave();
   }
   context.suspend_by(nullptr);
-  if (!has_afterwards) all_left_.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
-  left_.store(false, std::memory_order_release);                           // SYNC: call-left
+  if (!has_afterwards) globals().calls_left.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
+  left_.store(false, std::memory_order_release);                                      // SYNC: call-left
 }
 
 void Leaving::tell_awaited() { context_->tell_awaited(); }
 
-bool Leaving::outlive(CollectiveContext& context, void (*then)(team::Team&)) {
-  const std::lock_guard lock(context.process().runner.mutex());
+bool Leaving::outlive(CollectiveContext& context, team::TeamUser& then) {
+  const std::lock_guard lock(context.process().runner().mutex());
   if (!left()) return false;
-  then_ = then;
+  then_ = &then;
   return has_afterwards = true;
 }
 
 // We are gone when it returns.
 void Leaving::afterwards() {
-  then_(context_->team());
-  all_left_.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
+  then_->left();
+  globals().calls_left.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
 }
 
 }  // namespace nearfield::choosing

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <exception>
 
+#include "engine/base/globals.hpp"
 #include "engine/choosing/chooser.hpp"
 #include "engine/fibers/runner.hpp"
 
@@ -55,11 +56,10 @@ class Leaving final : fibers::Lane {
   bool left() const { return left_.load(std::memory_order_acquire); }  // SYNC: call-left
   // Before anything else of the context: until nothing is left. Throws what has kept it from ending.
   void settle(context::CollectiveContext& context);
-  // The communicator goes: `then` is called with the team once nothing is left, by whoever sees to that. False: nothing
-  // is.
-  bool outlive(context::CollectiveContext& context, void (*then)(team::Team&));
+  // The communicator goes: whoever sees that nothing is left any more calls then.left(). False: nothing is left.
+  bool outlive(context::CollectiveContext& context, team::TeamUser& then);
   // Whether anything of any communicator is left.
-  static bool any() { return all_left_.load(std::memory_order_acquire) != 0; }  // SYNC: all-left
+  static bool any() { return globals().calls_left.load(std::memory_order_acquire) != 0; }  // SYNC: all-left
 
   bool may_leave = false;  // equal on all members: what is left goes on while they are in calls of others
 
@@ -99,7 +99,6 @@ class Leaving final : fibers::Lane {
   void tell_awaited() override;
   void afterwards() override;
 
-  static inline std::atomic<int> all_left_{0};
   std::atomic<bool> left_{false};
   std::atomic<std::size_t> bytes_{0};
   Left *first_ = nullptr, *last_ = nullptr;
@@ -107,7 +106,7 @@ class Leaving final : fibers::Lane {
   Row row_ = nullptr;  // of the last one
   Chooser* chooser_ = nullptr;
   context::CollectiveContext* context_ = nullptr;
-  void (*then_)(team::Team&) = nullptr;
+  team::TeamUser* then_ = nullptr;
 };
 
 }  // namespace nearfield::choosing

@@ -18,7 +18,7 @@ void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*
   for (std::uint32_t i = 1;; ++i) {
     fiber_->suspend();
     bool there = flag(flag_context);
-    for (unsigned more = process_.runner.looks(); !there && more > 1; --more) {
+    for (unsigned more = process_.runner().looks(); !there && more > 1; --more) {
       processor::pause();
       there = flag(flag_context);
     }
@@ -30,7 +30,7 @@ void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*
     inspected = now;
     inspect(now - start, lacking, argument);
   }
-  process_.runner.note_progress();
+  process_.runner().note_progress();
 }
 
 // Published by Runner::asleep_on.
@@ -319,17 +319,19 @@ void CollectiveContext::wait_all_consumed(std::uint64_t tick) {
 
 // ---------------------------------------------------------------- reports
 
-std::string CollectiveContext::doing() const { return process_.describe(mine_->doing.load(std::memory_order_relaxed)); }
+std::string CollectiveContext::doing() const {
+  return process_.services().describe(mine_->doing.load(std::memory_order_relaxed));
+}
 
 void CollectiveContext::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument) {
   team_.inspect([this] { return doing(); }, lacking, argument);
   look_for_other_calls(elapsed, lacking, argument);
-  if (!process_.hang_reporter) return;
+  if (!process_.hang_reporter()) return;
   hang_report::Awaited awaited;
   for (int r = 0; r < size_; ++r)
-    if (r != rank_ && lacking(argument, r)) awaited.add(process_.hang_reporter->member_of(peer_[r]));
-  if (fiber_) process_.hang_reporter->body_waits(awaited);
-  else process_.hang_reporter->waits(elapsed, awaited);
+    if (r != rank_ && lacking(argument, r)) awaited.add(process_.hang_reporter()->member_of(peer_[r]));
+  if (fiber_) process_.hang_reporter()->body_waits(awaited);
+  else process_.hang_reporter()->waits(elapsed, awaited);
 }
 
 // Members count their calls, so a mismatch is certain: a member that has begun a later call has done its part of ours,
@@ -345,13 +347,13 @@ void CollectiveContext::look_for_other_calls(std::uint64_t elapsed, bool (*lacki
     const std::uint64_t theirs = words_[r]->doing.load(std::memory_order_acquire);  // SYNC: doing
     if (begun < calls_ || (begun == calls_ && (!theirs || theirs == ours))) continue;
     if (words_[r]->calls.load(std::memory_order_relaxed) != begun) continue;
-    const bool same_but_length = begun == calls_ && !((theirs ^ ours) & ~process_.doing_length);
+    const bool same_but_length = begun == calls_ && !((theirs ^ ours) & ~process_.services().length_of_doing());
     if (same_but_length && elapsed < late) continue;
     const Suspect seen{calls_, begun, theirs, r};
     if (std::exchange(suspect_, seen) != seen) return;
     team_.break_off();
     throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) + " is " +
-                 process_.describe(theirs) + " where rank " + std::to_string(rank_) + " is " + doing() +
+                 process_.services().describe(theirs) + " where rank " + std::to_string(rank_) + " is " + doing() +
                  (begun > calls_ ? ", and has passed that" : ""));
   }
 }

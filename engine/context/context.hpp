@@ -26,7 +26,7 @@ namespace nearfield::context {
 using team::Broken, team::MemberControlBlock, team::Peer, team::Process, team::ProcessHeader, team::Refused,
     team::Shape, team::Team, team::Tree, team::Truncated, team::What, team::everybody;
 
-class CollectiveContext {
+class CollectiveContext final : memory::CopyBuffers::Holder {
  public:
   // `number`: 0 for the context of blocking calls.
   explicit CollectiveContext(Team& team, unsigned number = 0);
@@ -221,7 +221,8 @@ class CollectiveContext {
   void post_word(std::uint64_t tick);
   std::size_t take_room(std::uint64_t tick, std::size_t bytes);
   void let_go_of_buffers();
-  void put_back_read(std::uint64_t read);  // buffers up to that tick; under Process::holders_mutex
+  void put_back_read() override;
+  void put_back(std::uint64_t read);  // buffers up to that tick
   std::uint64_t read_by_all() const;
   void note_sample(Filling& sample);
   struct Awaited {
@@ -281,9 +282,7 @@ class CollectiveContext {
   copying::Handover handover_[std::size_t(Passing::count)];
   // tick from which on other contexts are asked again for buffers that they do not need
   std::uint64_t next_shortage_ = 0;
-  memory::CopyBuffers* span_ = nullptr;  // the process's copy buffers, once they have been needed
-  CollectiveContext* next_holder_ = nullptr;
-  bool is_holder_ = false;
+  memory::CopyBuffers* span_ = nullptr;     // the process's copy buffers, once they have been needed
   std::uint64_t seq_ = 0, slots_safe_ = 0;  // every member has read our slots up to slots_safe_
   std::uint64_t line_seq_ = 0, lines_safe_ = 0;
   std::size_t length_ = 0;                   // our length in the present rounds

@@ -63,21 +63,21 @@ void ContextPool::make() {
 void ContextPool::issue(Task& pending) {
   Process& process = team_.process();
   {
-    const std::lock_guard lock(process.runner.mutex());
+    const std::lock_guard lock(process.runner().mutex());
     if (!words_) make();
     issue_locked(*lane_[issued_ % further], pending);
     ++issued_;
   }
-  if (process.runner.busy()) process.progress.wake_assistant();
+  if (process.runner().busy()) process.progress().wake_assistant();
 }
 
 void ContextPool::issue_to(unsigned reserved, Task& pending) {
   Process& process = team_.process();
   {
-    const std::lock_guard lock(process.runner.mutex());
+    const std::lock_guard lock(process.runner().mutex());
     issue_locked(*reserved_[reserved].lane, pending);
   }
-  if (process.runner.busy()) process.progress.wake_assistant();
+  if (process.runner().busy()) process.progress().wake_assistant();
 }
 
 void ContextPool::issue_locked(TaskQueue& lane, Task& pending) {
@@ -89,17 +89,17 @@ void ContextPool::issue_locked(TaskQueue& lane, Task& pending) {
     lane.last = &pending;
   } else {
     lane.first = lane.last = &pending;
-    team_.process().runner.start(lane);
+    team_.process().runner().start(lane);
   }
 }
 
 void ContextPool::let_go(unsigned reserved) {
-  const std::lock_guard lock(team_.process().runner.mutex());
+  const std::lock_guard lock(team_.process().runner().mutex());
   reserved_[reserved].in_use = false;
 }
 
 bool ContextPool::any_reserved() {
-  const std::lock_guard lock(team_.process().runner.mutex());
+  const std::lock_guard lock(team_.process().runner().mutex());
   return std::ranges::any_of(reserved_, &Reserved::in_use);
 }
 
@@ -120,7 +120,7 @@ void ContextPool::meet(std::span<const std::uint64_t> mine,
 }
 
 std::optional<unsigned> ContextPool::reserve() {
-  std::mutex& mutex = team_.process().runner.mutex();
+  std::mutex& mutex = team_.process().runner().mutex();
   std::uint64_t free[slot_payload / sizeof(std::uint64_t)] = {};  // a bit for each; contexts beyond it are not reused
   std::size_t used = 0;
   {
@@ -169,12 +169,12 @@ std::optional<unsigned> ContextPool::reserve() {
 void ContextPool::finish() {
   Process& process = team_.process();
   auto under_way = [&] {
-    const std::lock_guard lock(process.runner.mutex());
+    const std::lock_guard lock(process.runner().mutex());
     return std::ranges::any_of(lane_, [](const auto& lane) { return lane && lane->fiber; });
   };
   // Does not progress the host, since this may run inside one of its calls.
   while (under_way()) {
-    if (!process.progress.poll()) yield();
+    if (!process.progress().poll()) yield();
   }
 }
 

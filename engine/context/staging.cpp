@@ -63,14 +63,14 @@ void CollectiveContext::begin_rooted_rounds(std::size_t length) {
   last_rounds_rooted_ = true;
 }
 
-void CollectiveContext::put_back_read(std::uint64_t read) {
-  auto put_back = [&](Held& held) {
+void CollectiveContext::put_back(std::uint64_t read) {
+  const auto free = [&](Held& held) {
     if (!held.offset || held.tick > read) return;
     span_->put_back(held.offset, held.bytes);
     held.offset = 0;
   };
-  for (Held& held : held_) put_back(held);
-  put_back(open_);
+  for (Held& held : held_) free(held);
+  free(open_);
 }
 
 // Every buffer has at least one reader, which consumes its tick only afterwards.
@@ -81,32 +81,30 @@ std::uint64_t CollectiveContext::read_by_all() const {
   return least;
 }
 
+void CollectiveContext::put_back_read() { put_back(read_by_all()); }
+
 // Returns the offset of a buffer for `tick`; 0: none can be spared.
 std::size_t CollectiveContext::take_room(std::uint64_t tick, std::size_t bytes) try {
   if (!span_) span_ = &process_.copy_buffers();
   memory::CopyBuffers& span = *span_;
-  const std::lock_guard lock(process_.holders_mutex);
+  const std::lock_guard lock(span.holders_mutex());
   const std::size_t lines = (bytes + 63) / 64 * 64;
   if (open_.offset && open_.used + lines <= open_.bytes) {
     open_.tick = tick;
     return open_.offset + std::exchange(open_.used, open_.used + lines);
   }
-  put_back_read(std::max(ticks_safe_, tick > buffers ? tick - buffers : 0));
+  put_back(std::max(ticks_safe_, tick > buffers ? tick - buffers : 0));
   if (open_.offset) held_[open_.tick % buffers] = std::exchange(open_, Held{});
   bytes = std::max(bytes, least_room);
   const std::size_t spared = span.span() / 2;
   std::size_t offset = span.take(bytes, spared);
   if (!offset && tick >= next_shortage_) {
-    for (CollectiveContext* each = process_.holders; each; each = each->next_holder_)
-      each->put_back_read(each->read_by_all());
+    span.ask_holders();
     offset = span.take(bytes, spared);
     if (!offset) next_shortage_ = tick + between_shortages;
   }
   if (!offset) return 0;
-  if (!is_holder_) {
-    next_holder_ = std::exchange(process_.holders, this);
-    is_holder_ = true;
-  }
+  span.add(*this);
   open_ = {tick, offset, bytes, lines};
   return offset;
 } catch (const OutOfMemory&) {
@@ -115,12 +113,10 @@ std::size_t CollectiveContext::take_room(std::uint64_t tick, std::size_t bytes) 
 
 // pre: no member reads them any more, since all have closed the team, or it was never created.
 void CollectiveContext::let_go_of_buffers() {
-  if (is_holder_) {
-    const std::lock_guard lock(process_.holders_mutex);
-    put_back_read(~std::uint64_t{0});
-    CollectiveContext** link = &process_.holders;
-    while (*link != this) link = &(*link)->next_holder_;
-    *link = next_holder_;
+  if (span_) {
+    const std::lock_guard lock(span_->holders_mutex());
+    put_back(~std::uint64_t{0});
+    span_->remove(*this);
   }
   if (staging_) process_.arena().free(staging_offset_);
 }

@@ -7,7 +7,7 @@ namespace nearfield::context {
 // Adapts a wait to waiting::wait_slowly.
 struct CollectiveContext::WaitHost : waiting::Waiter {
   WaitHost(CollectiveContext& context, Awaited awaited, bool (*lacking)(void*, int), void* argument)
-      : Waiter{context.process_.progress}, context(context), awaited(awaited), lacking(lacking), argument(argument) {}
+      : Waiter{context.process_.progress()}, context(context), awaited(awaited), lacking(lacking), argument(argument) {}
   CollectiveContext& context;
   Awaited awaited;
   bool (*lacking)(void*, int);

@@ -1,15 +1,14 @@
 #include "engine/copying/copy.hpp"
 
 #include <algorithm>
-#include <atomic>
 
+#include "engine/base/globals.hpp"
 #include "engine/copying/kernels.hpp"
 #include "engine/processor/processor.h"
 
 namespace nearfield::copying {
 namespace {
 
-std::atomic<std::uint64_t> lines_streamed{0};
 constexpr std::size_t line = 64;
 constexpr std::size_t streaming_pays = 1024;  // shorter copies take less time than the fence
 constexpr std::size_t claiming_pays = 2048;   // rep movsb needs some time to begin; glibc's memcpy has the same
@@ -37,7 +36,7 @@ void copy_hybrid(void* to, const void* from, std::size_t bytes, Stores stores) n
     }
   }
   copy(d + head + lines * line, s + head + lines * line, bytes - head - lines * line);
-  lines_streamed.fetch_add(streamed, std::memory_order_relaxed);
+  globals().lines_streamed.fetch_add(streamed, std::memory_order_relaxed);
 }
 
 void copy_large(void* to, const void* from, std::size_t bytes, Store store) noexcept {
@@ -67,9 +66,9 @@ void copy_large(void* to, const void* from, std::size_t bytes, Store store) noex
   stream(d + head, s + head, lines);
   std::memcpy(d + head + lines * line, s + head + lines * line, tail);
   processor::finish_streams();
-  lines_streamed.fetch_add(lines, std::memory_order_relaxed);
+  globals().lines_streamed.fetch_add(lines, std::memory_order_relaxed);
 }
 
-std::uint64_t streamed_lines() noexcept { return lines_streamed.load(std::memory_order_relaxed); }
+std::uint64_t streamed_lines() noexcept { return globals().lines_streamed.load(std::memory_order_relaxed); }
 
 }  // namespace nearfield::copying

@@ -15,6 +15,7 @@ inline constexpr std::array<Kinds, 4> handover_kinds{{{Store::vector, Store::vec
                                                       {Store::streaming, Store::vector}}};
 
 struct HandoverRows {
+  static constexpr std::size_t family = 2;
   static constexpr std::size_t kinds = handover_kinds.size();
   static constexpr unsigned first = 12;  // up to 4 KiB, 8, 16, more
   static constexpr std::size_t count = 4;

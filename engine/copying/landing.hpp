@@ -14,6 +14,7 @@ inline constexpr std::array<Store, 3> put_stores{Store::temporal, Store::claimin
 inline constexpr std::array<Store, 3> get_stores{Store::temporal, Store::claiming, Store::vector};
 
 struct GettingRows {
+  static constexpr std::size_t family = 0;
   static constexpr std::size_t kinds = 3;
   static constexpr unsigned first = 12;  // up to 4 KiB, twice that, and so on; more than 2 MiB
   static constexpr std::size_t count = 11;
@@ -28,6 +29,7 @@ struct GettingRows {
 };
 
 struct PuttingRows : GettingRows {
+  static constexpr std::size_t family = 1;
   static constexpr bool streams(std::size_t kind) { return put_stores[kind] == Store::streaming; }
   // Streamed data are read out of memory. For data that fit the reader's first cache that costs as much as the copy
   // itself.

@@ -13,7 +13,7 @@ constexpr double implausible = 5000;  // ns of a line: a longer time means that 
 std::size_t Calibrating::bytes() { return words_bytes + Calibration::array_bytes; }
 
 Calibrating::Calibrating(team::Process& process, int rank, int size) noexcept : process_(process) {
-  if (rank != 0 || size < 2 || !process.settings().calibrate || process.has_calibrated) return;
+  if (rank != 0 || size < 2 || !process.settings().calibrate || process.has_calibrated()) return;
   try {
     memory::CopyBuffers& span = process.copy_buffers();
     auto words = process.arena().allocate_apart(bytes(), 4096, memory::Component::control);
@@ -44,7 +44,7 @@ Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
     pair.second();
     return {};
   }
-  process_.has_calibrated = true;
+  process_.begin_calibration();
   const auto found =
       pair.first([&](double line) { return line < implausible && !known_handing(process_.machine(), line); });
   if (!found || found->line >= implausible) return {};

@@ -183,7 +183,7 @@ std::unique_ptr<Team> TeamCreation::prepare() try {
   // The block starts at another line for each rank, so that peers' blocks do not compete for one cache set.
   const std::size_t shift = std::size_t(rank_ % shifts) * line;
   auto allocation =
-      process_.arena().allocate_zeroed(block_bytes(rank_ == 0, process_.shared_configuration.bytes), 4096);
+      process_.arena().allocate_zeroed(block_bytes(rank_ == 0, process_.services().configuration_bytes()), 4096);
   if (!allocation) {
     error_ = allocation.error().text;
     return team;
@@ -196,9 +196,9 @@ std::unique_ptr<Team> TeamCreation::prepare() try {
     auto* const leader = new (process_.segment().base() + offset + offset_of_leader) LeaderBlock{};
     leader->plan.check = process_.settings().check;
     leader->plan.young = std::uint32_t(std::min<std::uint64_t>(process_.settings().young_calls, ~0u));
-    if (process_.shared_configuration.begin)
-      process_.shared_configuration.begin(process_.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader,
-                                          size_);
+    if (process_.services().configuration_bytes())
+      process_.services().begin_configuration(process_.settings(),
+                                              reinterpret_cast<std::byte*>(leader) + sizeof *leader, size_);
   }
   // All memory is allocated before the members agree.
   auto contexts = std::make_unique<context::AllContexts>(*team);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/base/globals.hpp"
 #include "engine/base/log.hpp"
 #include "engine/hang_report/sites.hpp"
 #include "engine/waiting/wait.hpp"
@@ -22,8 +23,13 @@ constexpr double pauses = 10;                // least time between reports, in m
 
 }  // namespace
 
-HangReporter::HangReporter(std::vector<NodeProcess> members, double stall, Language language)
-    : members_(std::move(members)), stall_(stall), language_(language), watched_(members_.size() * posts) {}
+HangReporter::HangReporter(std::vector<NodeProcess> members, double stall, Language language,
+                           const waiting::Company& company)
+    : members_(std::move(members)),
+      stall_(stall),
+      language_(language),
+      company_(company),
+      watched_(members_.size() * posts) {}
 
 int HangReporter::member_of(const reach::Peer* peer) const {
   for (std::size_t m = 0; m < members_.size(); ++m)
@@ -47,7 +53,7 @@ void HangReporter::waits(std::uint64_t elapsed, const Awaited& awaited) {
   if (!told.call) return;
   told.since = begun;
   told.in_host = 0;
-  told.company = waiting::company.any_since(begun);
+  told.company = company_.any_since(begun);
   {
     const std::lock_guard lock(mutex_);
     const Awaited& whom = !awaited.count && bodies_told_ + fresh > now ? of_bodies_ : awaited;
@@ -124,11 +130,10 @@ void HangReporter::call(const char* why, const CallState* unseen) try {
 
 namespace {
 
-Atomic<std::uint32_t> asked_for;  // futex word: number of signals; the handler writes it
 void ask(int) {
   const int before = errno;
-  asked_for.fetch_add(1, std::memory_order_release);  // SYNC: asked
-  waiting::futex_wake(asked_for);
+  globals().reports_asked.fetch_add(1, std::memory_order_release);  // SYNC: asked
+  waiting::futex_wake(globals().reports_asked);
   errno = before;
 }
 
@@ -158,6 +163,7 @@ Result<void> HangReporter::listen(const std::string& signal) {
   pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread must not take signals of the program
   try {
     std::thread([this] {
+      Atomic<std::uint32_t>& asked_for = globals().reports_asked;
       for (std::uint32_t answered = 0;;) {
         std::uint32_t asked;
         while ((asked = asked_for.load(std::memory_order_acquire)) == answered)  // SYNC: asked

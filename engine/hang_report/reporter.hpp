@@ -14,6 +14,7 @@
 #include "engine/base/result.hpp"
 #include "engine/hang_report/report.hpp"
 #include "engine/reach/peers.hpp"
+#include "engine/waiting/company.hpp"
 
 namespace nearfield::hang_report {
 
@@ -42,7 +43,8 @@ class HangReporter {
     CallPost* (*tell)(CallState& told, bool fully);
   };
   // `members`: the node's processes, including this one. `stall`: seconds after which a wait is reported, 0: never.
-  HangReporter(std::vector<NodeProcess> members, double stall, Language language);
+  // `company`: of our waits.
+  HangReporter(std::vector<NodeProcess> members, double stall, Language language, const waiting::Company& company);
   HangReporter(const HangReporter&) = delete;
 
   // Called at each inspection of a wait, `elapsed` ns after it has begun.
@@ -64,6 +66,7 @@ class HangReporter {
   const std::vector<NodeProcess> members_;
   const double stall_;
   const Language language_;
+  const waiting::Company& company_;
   struct Watched {
     std::uint64_t call = 0, since = 0;
   };

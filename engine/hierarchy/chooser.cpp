@@ -90,7 +90,7 @@ void HierarchyChooser::begin(const Hierarchy& hierarchy, const Call& call, Cell&
   const bool brief = cost < net_brief;
   cell.tuner = std::make_unique<Tuner>(std::move(promising), cost, collectives::rooted(call.collective),
                                        brief ? net_timed : net_timed_long,
-                                       cell.calls + (brief ? tuning::pace.first : net_first_long));
+                                       cell.calls + (brief ? tuning::pace().first : net_first_long));
 }
 
 const HierarchyAlgorithm* HierarchyChooser::perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {

@@ -154,7 +154,7 @@ void Hierarchy::wait(unsigned slot) {
     hang_report::HangReporter* const hang_reporter;
   };
   auto done = [&] { return transport_->done(slot); };
-  if (!done()) waiting::wait_slowly(home_.policy(), done, Waiter{{home_.progress}, home_.hang_reporter});
+  if (!done()) waiting::wait_slowly(home_.policy(), done, Waiter{{home_.progress()}, home_.hang_reporter()});
   --under_way_;
 }
 

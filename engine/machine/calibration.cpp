@@ -7,7 +7,7 @@
 #include "engine/base/clock.hpp"
 #include "engine/processor/processor.h"
 
-namespace nearfield {
+namespace nearfield::machine {
 namespace {
 
 constexpr int batches = 7, in_batch = 40, rounds = 15;
@@ -135,4 +135,4 @@ bool Calibration::end() {
   return true;
 }
 
-}  // namespace nearfield
+}  // namespace nearfield::machine

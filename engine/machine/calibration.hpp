@@ -15,7 +15,7 @@
 #include "engine/copying/handover.hpp"
 #include "engine/machine/machine.hpp"
 
-namespace nearfield {
+namespace nearfield::machine {
 
 class Calibration {
  public:
@@ -47,4 +47,8 @@ class Calibration {
   std::uint64_t steps_ = 0, until_ = 0;
 };
 
-}  // namespace nearfield
+}  // namespace nearfield::machine
+
+namespace nearfield {
+using machine::Calibration;
+}

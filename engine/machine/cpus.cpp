@@ -11,7 +11,7 @@
 
 #include "engine/base/files.hpp"
 
-namespace nearfield::memory {
+namespace nearfield::machine {
 namespace {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
@@ -191,4 +191,4 @@ int scheduling_group(const std::string& root) {
   return dash == std::string::npos ? 0 : std::atoi(text.c_str() + dash + 1);
 }
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::machine

@@ -3,7 +3,7 @@
 #include <bitset>
 #include <string>
 
-namespace nearfield::memory {
+namespace nearfield::machine {
 
 struct CpuSet {
   std::bitset<1024> bits;
@@ -36,4 +36,4 @@ int shared_package(const Cpus& cpus, const std::string& root = "");  // the same
 // `root` precedes /proc and /sys (tests); the affinity mask is always our own.
 Cpus available_cpus(const std::string& root = "");
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::machine

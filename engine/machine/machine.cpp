@@ -13,7 +13,7 @@
 #include "engine/machine/states.hpp"
 #include "engine/processor/processor.h"
 
-namespace nearfield {
+namespace nearfield::machine {
 namespace {
 
 template <double Machine::*member>
@@ -197,4 +197,4 @@ void learn(Machine& machine, const Handing& found) {
   }
 }
 
-}  // namespace nearfield
+}  // namespace nearfield::machine

@@ -6,7 +6,7 @@
 
 #include "engine/base/result.hpp"
 
-namespace nearfield {
+namespace nearfield::machine {
 
 // Times of bytes between two cores. Nanoseconds, per byte but for the line; by the kind of stores and loads that takes
 // least.
@@ -83,4 +83,10 @@ const Handing* slower_handing(const Machine& machine, double line, bool slowest)
 // Stores measured times in `machine`, as those of their state.
 void learn(Machine& machine, const Handing& found);
 
+}  // namespace nearfield::machine
+
+namespace nearfield {
+using machine::cpu_model, machine::machine_fields, machine::MachineField, machine::read_machine,
+    machine::read_stored_machine, machine::store_machine;
+using machine::Handing, machine::Machine, machine::Network;
 }  // namespace nearfield

@@ -8,7 +8,7 @@
 #include <hwloc.h>
 #endif
 
-namespace nearfield::memory {
+namespace nearfield::machine {
 
 #if __has_include(<hwloc/autogen/config.h>)
 namespace {
@@ -132,4 +132,4 @@ const Result<std::vector<MemoryNode>>& memory_nodes() {
   return *nodes;
 }
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::machine

@@ -12,7 +12,7 @@
 #include "engine/base/result.hpp"
 #include "engine/machine/cpus.hpp"
 
-namespace nearfield::memory {
+namespace nearfield::machine {
 
 struct MemoryNode {
   // A value for accesses from the CPUs `from`. Linux publishes those of a node's best initiators alone.
@@ -40,4 +40,4 @@ Result<std::vector<MemoryNode>> read_memory_nodes();
 // The same, read once per process.
 const Result<std::vector<MemoryNode>>& memory_nodes();
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::machine

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string>
 
-namespace nearfield::memory {
+namespace nearfield::machine {
 
 SpareCpus find_spare_cpus(const CpuSet& granted, const CpuSet& own, std::span<const CpuSet> ranks, const CpuSet& near,
                           double quota) {
@@ -43,4 +43,4 @@ CpuSet granted_cpus() {
   return cpus;
 }
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::machine

@@ -6,7 +6,7 @@
 
 #include "engine/machine/cpus.hpp"
 
-namespace nearfield::memory {
+namespace nearfield::machine {
 
 struct SpareCpus {
   CpuSet cpus;
@@ -25,4 +25,4 @@ CpuSet cpus_of(pid_t process);
 // same user.
 CpuSet granted_cpus();
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::machine

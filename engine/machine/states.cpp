@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-namespace nearfield {
+namespace nearfield::machine {
 namespace {
 
 // So few lines of many are no state: interruptions come one by one.
@@ -50,4 +50,4 @@ std::vector<MachineState> find_states(std::vector<double> lines) {
   return states;
 }
 
-}  // namespace nearfield
+}  // namespace nearfield::machine

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace nearfield {
+namespace nearfield::machine {
 
 // Lines of one state are within this factor of a neighbour. Meshes: 97 to 138 ns is 1.4; caches, packages and virtual
 // CPUs that have moved apart: 1.8 and more.
@@ -28,4 +28,8 @@ struct MachineState {
 // Of lines in nanoseconds, all above 0. The shortest first; none without lines.
 std::vector<MachineState> find_states(std::vector<double> lines);
 
+}  // namespace nearfield::machine
+
+namespace nearfield {
+using machine::find_states, machine::like, machine::MachineState;
 }  // namespace nearfield

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-namespace nearfield::memory {
+namespace nearfield::machine {
 namespace {
 
 CpuSet to_set(hwloc_const_bitmap_t bitmap) {
@@ -59,4 +59,4 @@ Result<Topology> Topology::from_xml(const std::string& path) {
   return read(path.c_str(), [&](hwloc_topology_t t) { return hwloc_topology_set_xml(t, path.c_str()); });
 }
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::machine

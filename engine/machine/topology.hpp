@@ -7,7 +7,7 @@
 #include "engine/base/result.hpp"
 #include "engine/machine/cpus.hpp"
 
-namespace nearfield::memory {
+namespace nearfield::machine {
 
 struct Cache {
   int level;
@@ -26,4 +26,4 @@ struct Topology {
   static Result<Topology> from_xml(const std::string& path);
 };
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::machine

@@ -41,21 +41,24 @@ class Allowance {
     const std::uint64_t age = now - begin_.load(std::memory_order_relaxed);
     const std::uint64_t spent = spent_.load(std::memory_order_relaxed);
     if (age < first || spent >= age / share) return 0;
-    const std::uint64_t each = each_.load(std::memory_order_relaxed);
+    const std::uint64_t each = estimate();
     if (each <= spared) return wanted;
     return std::min(wanted, std::size_t((age / share - spent) / (each - spared)));
   }
   void charge(std::size_t made, std::uint64_t spared, std::uint64_t took) {
     constexpr auto relaxed = std::memory_order_relaxed;
-    each_.store((3 * each_.load(relaxed) + took / made) / 4, relaxed);
+    each_.store((3 * estimate() + took / made) / 4, relaxed);
     if (took > made * spared) spent_.store(spent_.load(relaxed) + took - made * spared, relaxed);
   }
 
  private:
+  std::uint64_t estimate() const {
+    const std::uint64_t known = each_.load(std::memory_order_relaxed);
+    return known ? known : 1'000'000;
+  }
   std::atomic<std::uint64_t> begin_{0}, spent_{0};
-  std::atomic<std::uint64_t> each_{1'000'000};  // estimate for one huge page
+  std::atomic<std::uint64_t> each_{0};  // estimate for one huge page; 0, as all of the heap initially: none is known
 };
-inline constinit Allowance collapsing;  // of the process
 
 // Lock of the node: a lock on a file that all processes see, which ends with its holder.
 class CollapsingAlone {
@@ -79,7 +82,8 @@ struct Collapsed {
   int error = 0;          // errno if not all were made
 };
 // Makes the first of `wanted` pages at `at`, a multiple of their length, huge. The contents stay.
-inline Collapsed collapse(void* at, std::size_t huge_page, std::size_t wanted, std::uint64_t spared = 0) {
+inline Collapsed collapse(Allowance& collapsing, void* at, std::size_t huge_page, std::size_t wanted,
+                          std::uint64_t spared = 0) {
   const std::uint64_t begin = nanoseconds();
   const std::size_t pages = collapsing.permits(wanted, spared, begin);
   if (pages == 0) return {};

@@ -32,8 +32,13 @@ struct CopyBuffers::Lock {
   std::atomic_flag& locked;
 };
 
-CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span)
-    : segment_(segment), arena_(arena), units_(span / unit), free_(units_), held_((units_ + bits - 1) / bits) {}
+CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span, Allowance& collapsing)
+    : segment_(segment),
+      arena_(arena),
+      collapsing_(collapsing),
+      units_(span / unit),
+      free_(units_),
+      held_((units_ + bits - 1) / bits) {}
 
 CopyBuffers::~CopyBuffers() {
   if (begin_) arena_.free(begin_);
@@ -63,7 +68,7 @@ bool CopyBuffers::make() noexcept try {
 void CopyBuffers::make_huge() noexcept {
   const std::unique_lock making(making_, std::try_to_lock);
   if (!making || !there_.load(std::memory_order_relaxed) || huge_.load(std::memory_order_relaxed)) return;
-  if (collapse(segment_.base() + begin_, huge_page, span() / huge_page).pages > 0)
+  if (collapse(collapsing_, segment_.base() + begin_, huge_page, span() / huge_page).pages > 0)
     huge_.store(true, std::memory_order_relaxed);
 }
 
@@ -137,6 +142,22 @@ void CopyBuffers::put_back(std::size_t offset, std::size_t bytes) noexcept {
   const Lock lock(*this);
   mark((offset - begin_) / unit, count, false);
   free_.store(free_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+}
+
+void CopyBuffers::add(Holder& holder) noexcept {
+  if (std::exchange(holder.is_holder_, true)) return;
+  holder.next_ = std::exchange(holders_, &holder);
+}
+
+void CopyBuffers::remove(Holder& holder) noexcept {
+  if (!std::exchange(holder.is_holder_, false)) return;
+  Holder** link = &holders_;
+  while (*link != &holder) link = &(*link)->next_;
+  *link = holder.next_;
+}
+
+void CopyBuffers::ask_holders() {
+  for (Holder* each = holders_; each; each = each->next_) each->put_back_read();
 }
 
 }  // namespace nearfield::memory

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/memory/arena.hpp"
+#include "engine/memory/collapsing.hpp"
 
 namespace nearfield::memory {
 
@@ -23,8 +24,9 @@ class CopyBuffers {
   static constexpr std::size_t unit = 1024;  // bytes; lengths are rounded up to it
   static constexpr std::size_t huge_page = 2 << 20;
 
-  // Takes `span` bytes of the arena, which must outlive this; they become huge pages once they have been used for long.
-  CopyBuffers(Segment& segment, Arena& arena, std::size_t span);
+  // Takes `span` bytes of the arena, which must outlive this; they become huge pages, as `collapsing` allows, once they
+  // have been used for long.
+  CopyBuffers(Segment& segment, Arena& arena, std::size_t span, Allowance& collapsing);
   ~CopyBuffers();
   CopyBuffers(const CopyBuffers&) = delete;
 
@@ -39,6 +41,24 @@ class CopyBuffers {
   void rest() noexcept;
   std::size_t free_bytes() const { return free_.load(std::memory_order_relaxed) * unit; }
 
+  // Whoever keeps buffers beyond their use. Holders are called, and change what they keep, under holders_mutex().
+  class Holder {
+   public:
+    virtual void put_back_read() = 0;  // puts back those that all readers have read
+
+   protected:
+    ~Holder() = default;
+
+   private:
+    friend CopyBuffers;
+    Holder* next_ = nullptr;
+    bool is_holder_ = false;
+  };
+  std::mutex& holders_mutex() { return holders_mutex_; }
+  void add(Holder& holder) noexcept;  // once or more
+  void remove(Holder& holder) noexcept;
+  void ask_holders();
+
  private:
   struct Lock;
   bool make() noexcept;  // returns whether there is memory
@@ -49,6 +69,7 @@ class CopyBuffers {
 
   Segment& segment_;
   Arena& arena_;
+  Allowance& collapsing_;
   const std::size_t units_;
   std::size_t begin_ = 0;           // 0: no memory; under the lock
   std::atomic<bool> there_{false};  // begin_ != 0, to be read without the lock
@@ -60,6 +81,8 @@ class CopyBuffers {
   std::atomic<std::size_t> free_{0};
   std::atomic_flag locked_;
   std::vector<std::uint64_t> held_;  // a bit for each unit
+  std::mutex holders_mutex_;
+  Holder* holders_ = nullptr;  // chained, since taking a buffer must not need memory
 };
 
 // Returns over how many bytes buffers should rotate: twice the private cache of a core, as long as all cores of a

@@ -21,6 +21,8 @@
 
 namespace nearfield::memory {
 
+using machine::CpuSet, machine::MemoryNode;
+
 enum class Component : std::uint8_t { fastboxes, copy_buffers, windows, heap, control, alloc_mem };
 inline constexpr std::size_t component_count = 6;
 const char* name(Component component);   // as in the grammar

@@ -34,12 +34,12 @@ Result<void> try_placing(int node) {
 }  // namespace
 
 const Vantage& vantage() {
-  static const auto* const first = new Vantage{available_cpus().allowed, sched_getcpu()};
+  static const auto* const first = new Vantage{machine::available_cpus().allowed, sched_getcpu()};
   return *first;
 }
 
 Placer::Asked Placer::decide(const Wish& wish) {
-  const auto& nodes = memory_nodes();
+  const auto& nodes = machine::memory_nodes();
   if (!nodes) return {{}, nodes.error().text};
   Asked asked{order(wish, *nodes, vantage()), {}};
   asked.trouble = asked.order.doubt;

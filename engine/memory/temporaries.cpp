@@ -6,24 +6,25 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/base/globals.hpp"
+#include "engine/base/made.hpp"
+
 namespace nearfield::memory {
 namespace {
 
 constexpr int smallest = 12;  // 4 KiB; size classes are powers of two
 constexpr std::size_t keep_at_most = 64 << 20;
 
-struct Pool {
+}  // namespace
+
+struct TemporaryPool {
   std::mutex mutex;
   std::array<std::vector<std::byte*>, 64> free;
   std::size_t kept = 0;
 };
 
-// Never destroyed: other libraries' exit handlers may still make MPI calls.
-Pool& pool() {
-  static Pool* const instance = new Pool;
-  return *instance;
-}
-
+namespace {
+TemporaryPool& pool() { return made(globals().temporaries); }
 }  // namespace
 
 Temporary::Temporary(std::size_t bytes) : data_(nullptr), class_(smallest) {

@@ -34,12 +34,12 @@ constexpr unsigned long timer_slack = 5'000;
 
 Helper::Helper(team::Process& process, Messenger* messenger, std::vector<pid_t> ranks, Atomic<std::uint32_t>& word)
     : process_(process),
-      progress_(process.progress),
+      progress_(process.progress()),
       messenger_(messenger),
       ranks_(std::move(ranks)),
       cpus_of_ranks_(ranks_.size()),
-      granted_(memory::granted_cpus()),
-      near_(memory::cache_neighbors(process.cpus())),
+      granted_(machine::granted_cpus()),
+      near_(machine::cache_neighbors(process.cpus())),
       pid_(getpid()),
       word_(word),
       sleeps_on_(&word) {}
@@ -54,7 +54,7 @@ Helper* Helper::start(team::Process& process, Messenger* messenger, std::vector<
     process.arena().free(*offset);
     return nullptr;
   }
-  process.progress.set_assistant(helper);
+  process.progress().set_assistant(helper);
   return helper;
 }
 
@@ -84,7 +84,7 @@ void Helper::wait_ends() {
 bool Helper::dispensable() const { return !on_free_cpu_ && progress_.attended(); }
 
 bool Helper::step() {
-  const bool moved = process_.runner.poll();
+  const bool moved = process_.runner().poll();
   return (messenger_ && messenger_->help()) || moved;
 }
 
@@ -127,9 +127,9 @@ void Helper::find_cpu() {
   const std::uint64_t now = waiting::nanoseconds();
   if (looked_for_cpu_ && now - looked_for_cpu_ < cpu_known) return;
   looked_for_cpu_ = now;
-  std::ranges::transform(ranks_, cpus_of_ranks_.begin(), memory::cpus_of);
+  std::ranges::transform(ranks_, cpus_of_ranks_.begin(), machine::cpus_of);
   const auto spare_cpus =
-      memory::find_spare_cpus(granted_, memory::cpus_of(getpid()), cpus_of_ranks_, near_, process_.cpus().quota);
+      machine::find_spare_cpus(granted_, machine::cpus_of(getpid()), cpus_of_ranks_, near_, process_.cpus().quota);
   cpu_set_t mask;
   CPU_ZERO(&mask);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)

@@ -57,8 +57,8 @@ class Helper final : public waiting::Assistant {
   waiting::Progress& progress_;
   Messenger* const messenger_;
   const std::vector<pid_t> ranks_;
-  std::vector<memory::CpuSet> cpus_of_ranks_;
-  const memory::CpuSet granted_, near_;
+  std::vector<machine::CpuSet> cpus_of_ranks_;
+  const machine::CpuSet granted_, near_;
   const pid_t pid_;
   Atomic<std::uint32_t>& word_;  // in our segment
   std::atomic<Atomic<std::uint32_t>*> sleeps_on_;

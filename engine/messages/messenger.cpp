@@ -15,7 +15,7 @@ Messenger::Messenger(team::Team& base, bool threaded)
 }
 
 Messenger::~Messenger() {
-  if (registered_) process().progress.remove(*this);
+  if (registered_) process().progress().remove(*this);
 }
 
 // Local. Nothing may be missing once the members have agreed. `mailbox`: its offset, 0 where something is missing.
@@ -36,7 +36,7 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
   for (const std::uint64_t each : offsets)
     if (!each) return Error{"messages are switched off, or a member has no shared memory for its mailbox"};
   m->mailboxes_.meet(offsets);
-  m->process().progress.add(*m);
+  m->process().progress().add(*m);
   m->registered_ = true;
   return m;
 }
@@ -61,7 +61,7 @@ void Messenger::start(Request& request) {
     start_locked(request, guard);
     under_way = !request.complete();
   }
-  if (under_way) process().progress.wake_assistant();
+  if (under_way) process().progress().wake_assistant();
 }
 
 void Messenger::start_matched(Request& request, UnexpectedMessage& message) {
@@ -72,7 +72,7 @@ void Messenger::start_matched(Request& request, UnexpectedMessage& message) {
     matcher_.start_matched(request, message, guard);
     under_way = !request.complete();
   }
-  if (under_way) process().progress.wake_assistant();
+  if (under_way) process().progress().wake_assistant();
 }
 
 bool Messenger::leave(Request& request) {
@@ -146,7 +146,7 @@ void Messenger::stall(Stalled& stalled, FunctionRef<void()> note) {
     note();
     continuations_.stall(stalled);
   }
-  process().progress.wake_assistant();
+  process().progress().wake_assistant();
 }
 
 void Messenger::unstall(Stalled& stalled) {

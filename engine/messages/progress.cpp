@@ -85,7 +85,7 @@ void Messenger::wait(Request& request) {
 
 struct Messenger::SleepHost : waiting::Waiter {
   SleepHost(Messenger& messenger, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing)
-      : Waiter{messenger.process().progress}, messenger(messenger), awaited(awaited), also(also), doing(doing) {}
+      : Waiter{messenger.process().progress()}, messenger(messenger), awaited(awaited), also(also), doing(doing) {}
   Messenger& messenger;
   FunctionRef<bool(int)> awaited;
   FunctionRef<void()> also;
@@ -111,7 +111,7 @@ struct Messenger::SleepHost : waiting::Waiter {
                          " of those on this node) has died; rank " + std::to_string(all.me()) + " was " + doing);
       whom.add(r);
     }
-    if (auto* const reporter = all.process().hang_reporter) reporter->waits(elapsed, whom);
+    if (auto* const reporter = all.process().hang_reporter()) reporter->waits(elapsed, whom);
   }
 };
 

@@ -18,7 +18,7 @@ constexpr std::uint64_t between_rings = 1'000'000'000;           // ns; it sees 
 void StandIn::run() {
   using Did = Messenger::Did;
   auto& word = messenger_.blocked_wake_word();
-  auto& runner = messenger_.process().runner;
+  auto& runner = messenger_.process().runner();
   while (!dismissed_.load(std::memory_order_relaxed)) {
     std::uint32_t rung = word.load(std::memory_order_acquire);  // SYNC: wake-word
     for (int idle = 0; !rank_is_back(); ++idle) {
@@ -53,12 +53,12 @@ bool StandIn::lend() {
   if (helper_) {
     lent_.fetch_add(1, std::memory_order_acq_rel);  // SYNC: lent
     helper_->count_away(1);
-    if (messenger_.process().progress.busy()) helper_->wake();
+    if (messenger_.process().progress().busy()) helper_->wake();
     return true;
   }
   if (dismissed_.load(std::memory_order_relaxed) || messenger_.members() < 2 || !start()) return false;
   if (lent_.fetch_add(1, std::memory_order_acq_rel) == 0) messenger_.lend();  // SYNC: lent
-  if (messenger_.process().progress.busy()) [[unlikely]] {
+  if (messenger_.process().progress().busy()) [[unlikely]] {
     messenger_.blocked_wake_word().fetch_add(1, std::memory_order_release);  // SYNC: wake-word
     waiting::futex_wake(messenger_.blocked_wake_word());
   }

@@ -44,7 +44,7 @@ class Ways {
     c.crossed = !alone;
     const bool advised = decided && ways[c.trials.best().id] == State::staged;
     const bool looked_at =
-        decided ? advised || c.calls % tuning::pace.watch == 0 : c.trials.tries(c.calls) && (turn || c.in_block);
+        decided ? advised || c.calls % tuning::pace().watch == 0 : c.trials.tries(c.calls) && (turn || c.in_block);
     const bool tried = alone && looked_at && !decided;
     c.in_block |= tried;
     const State way = ways[(tried ? c.trials.current() : c.trials.best()).id];
@@ -87,7 +87,7 @@ class Offers {
     std::uint8_t& left = left_[mapped][bytes];
     return left && left--;
   }
-  void advised(std::uint64_t bytes, bool mapped) { left_[mapped][bytes] = std::uint8_t(tuning::pace.watch); }
+  void advised(std::uint64_t bytes, bool mapped) { left_[mapped][bytes] = std::uint8_t(tuning::pace().watch); }
 
  private:
   ByMessageLength<std::uint8_t> left_[2];

@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <new>
 #include <vector>
 
+#include "engine/base/globals.hpp"
+#include "engine/base/made.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/reach/peers.hpp"
 
@@ -26,21 +27,23 @@ struct Copy {
   void* contents;
 };
 
-std::atomic<memory::Arena*> watched{nullptr};
-std::atomic<Peers*> its_peers{nullptr};
+}  // namespace
 
-// The fork under way. `arena`: its thread holds the arena's lock; nullptr: this fork is ignored.
-struct Fork {
+// `arena`: its thread holds the arena's lock; nullptr: this fork is ignored.
+struct ForkUnderWay {
   memory::Arena* arena = nullptr;
   std::vector<Offsets> used;  // ranges that peers use, in order
   std::vector<Copy> copies;
 };
-Fork& fork_under_way = *new Fork;  // never destroyed: handlers run in threads that outlive main
+
+namespace {
+
+ForkUnderWay& fork_under_way() { return made(globals().fork); }
 
 void note(const memory::Segment& segment, const void* address, std::size_t bytes) {
   if (!segment.contains(address, 1)) return;
   const auto begin = std::size_t(static_cast<const std::byte*>(address) - segment.base());
-  fork_under_way.used.push_back({begin / page * page, (begin + bytes + page - 1) / page * page});
+  fork_under_way().used.push_back({begin / page * page, (begin + bytes + page - 1) / page * page});
 }
 
 // Skips holes, so untouched pages stay without memory.
@@ -60,12 +63,12 @@ bool copy_pages(int fd, const Offsets& range, std::byte* to) {
 
 void copy_for_child(const memory::Segment& segment, const Offsets& range) {
   const std::size_t bytes = range.end - range.begin;
-  fork_under_way.copies.reserve(fork_under_way.copies.size() + 1);
+  fork_under_way().copies.reserve(fork_under_way().copies.size() + 1);
   void* const contents =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (contents == MAP_FAILED) return;
   if (copy_pages(segment.fd(), range, static_cast<std::byte*>(contents)))
-    fork_under_way.copies.push_back({range, contents});
+    fork_under_way().copies.push_back({range, contents});
   else munmap(contents, bytes);
 }
 
@@ -91,7 +94,7 @@ void separate(memory::Segment& segment, Offsets block) {
   shared.push_back({done, block.end});
   for (const Offsets& piece : shared) {
     done = piece.begin;
-    for (const Offsets& used : fork_under_way.used) {
+    for (const Offsets& used : fork_under_way().used) {
       const Offsets here = {std::clamp(used.begin, done, piece.end), std::clamp(used.end, done, piece.end)};
       take_apart(segment, {done, here.begin});
       if (here.begin < here.end) copy_for_child(segment, here);
@@ -102,9 +105,9 @@ void separate(memory::Segment& segment, Offsets block) {
 }
 
 void prepare() {
-  memory::Arena* const arena = watched.load(std::memory_order_acquire);  // SYNC: watched-arena
-  const Peers* const peers = its_peers.load(std::memory_order_acquire);  // SYNC: watched-peers
-  Fork& now = fork_under_way;
+  memory::Arena* const arena = globals().forking_arena.load(std::memory_order_acquire);  // SYNC: watched-arena
+  const Peers* const peers = globals().forking_peers.load(std::memory_order_acquire);    // SYNC: watched-peers
+  ForkUnderWay& now = fork_under_way();
   now.arena = nullptr;
   if (!arena || !peers || !arena->begin_fork()) return;
   now.arena = arena;
@@ -123,7 +126,7 @@ void prepare() {
 }
 
 void parent() {
-  Fork& now = fork_under_way;
+  ForkUnderWay& now = fork_under_way();
   if (!now.arena) return;
   for (const Copy& copy : now.copies) munmap(copy.contents, copy.range.end - copy.range.begin);
   now.copies.clear();
@@ -131,9 +134,9 @@ void parent() {
 }
 
 void child() {
-  Fork& now = fork_under_way;
+  ForkUnderWay& now = fork_under_way();
   if (!now.arena) return;
-  std::byte* const base = its_peers.load(std::memory_order_relaxed)->segment().base();
+  std::byte* const base = globals().forking_peers.load(std::memory_order_relaxed)->segment().base();
   for (const Copy& copy : now.copies) {
     const std::size_t bytes = copy.range.end - copy.range.begin;
     mremap(copy.contents, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base + copy.range.begin);
@@ -145,16 +148,17 @@ void child() {
 }  // namespace
 
 void watch_forks(memory::Arena& arena, Peers& peers) {
-  its_peers.store(&peers, std::memory_order_release);  // SYNC: watched-peers
-  watched.store(&arena, std::memory_order_release);    // SYNC: watched-arena
+  fork_under_way();                                                  // made here, where memory may be lacking
+  globals().forking_peers.store(&peers, std::memory_order_release);  // SYNC: watched-peers
+  globals().forking_arena.store(&arena, std::memory_order_release);  // SYNC: watched-arena
   static const bool watches = pthread_atfork(prepare, parent, child) == 0;
   static_cast<void>(watches);
 }
 
 void forget_forks(const Peers& peers) {
-  if (its_peers.load(std::memory_order_relaxed) != &peers) return;
-  watched.store(nullptr, std::memory_order_release);    // SYNC: watched-arena
-  its_peers.store(nullptr, std::memory_order_release);  // SYNC: watched-peers
+  if (globals().forking_peers.load(std::memory_order_relaxed) != &peers) return;
+  globals().forking_arena.store(nullptr, std::memory_order_release);  // SYNC: watched-arena
+  globals().forking_peers.store(nullptr, std::memory_order_release);  // SYNC: watched-peers
 }
 
 }  // namespace nearfield::reach

@@ -7,39 +7,28 @@
 
 #include <unistd.h>
 
+#include "engine/base/globals.hpp"
 #include "engine/reach/shared_heap.hpp"
 
 namespace nearfield::reach {
 namespace {
 
-struct HeapOfProcess : MapperState {
-  const SharedHeap* heap = nullptr;  // may be null; peers may have one nevertheless
-};
-const SharedHeap* own_heap(const Peers& self, std::size_t mapper) {
-  return static_cast<const HeapOfProcess&>(*self.kept[mapper]).heap;
-}
-
-// Process-wide, since a fork handler has no argument.
-std::atomic<Peers*> forking{nullptr};
-
 Result<std::uint64_t> open(Peers& self) {
-  auto own = std::make_unique<HeapOfProcess>();
-  own->heap = SharedHeap::find();
-  if (own->heap) {
-    forking.store(&self, std::memory_order_release);  // SYNC: forking
-    own->heap->on_fork([](SharedHeap::Keep keep, void* context) {
-      const Peers* const mine = forking.load(std::memory_order_acquire);  // SYNC: forking
+  // Peers may have a heap where we have none.
+  if (const SharedHeap* const heap = SharedHeap::find()) {
+    globals().heap_peers.store(&self, std::memory_order_release);  // SYNC: forking
+    heap->on_fork([](SharedHeap::Keep keep, void* context) {
+      const Peers* const mine = globals().heap_peers.load(std::memory_order_acquire);  // SYNC: forking
       if (!mine) return;
       mine->noticeboard.visit([&](const void* address, std::size_t bytes) { keep(address, bytes, context); });
     });
   }
-  self.kept[index_of(heap_mapper)] = std::move(own);
   return std::uint64_t{0};
 }
 
 void close(Peers& self) {
   Peers* mine = &self;
-  forking.compare_exchange_strong(mine, nullptr);
+  globals().heap_peers.compare_exchange_strong(mine, nullptr);
 }
 
 Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
@@ -47,8 +36,8 @@ Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
   return {};
 }
 
-RemoteBuffer place(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) {
-  const SharedHeap* const heap = own_heap(self, mapper);
+RemoteBuffer place(const Peers&, std::size_t mapper, const void* address, std::size_t bytes) {
+  const SharedHeap* const heap = SharedHeap::find();
   if (!heap || !heap->contains(address)) return {};
   const auto* const at = static_cast<const std::byte*>(address);
   const auto view = heap->current();
@@ -58,8 +47,8 @@ RemoteBuffer place(const Peers& self, std::size_t mapper, const void* address, s
   return RemoteBuffer(mapper, view.generation, std::uint64_t(at - view.base));
 }
 
-int descriptor(const Peers& self, std::uint64_t generation) {
-  const SharedHeap* const heap = own_heap(self, index_of(heap_mapper));
+int descriptor(const Peers&, std::uint64_t generation) {
+  const SharedHeap* const heap = SharedHeap::find();
   return heap ? heap->descriptor(generation) : -1;
 }
 
@@ -113,10 +102,6 @@ constinit const MemoryMapper heap_mapper = {
     .close = close,
 };
 
-HeapOfPeer& heap_of(Peer& peer) {
-  auto& kept = peer.kept[index_of(heap_mapper)];
-  if (!kept) kept = std::make_unique<HeapOfPeer>();
-  return static_cast<HeapOfPeer&>(*kept);
-}
+HeapOfPeer& heap_of(Peer& peer) { return kept<HeapOfPeer>(peer, heap_mapper); }
 
 }  // namespace nearfield::reach

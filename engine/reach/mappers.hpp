@@ -104,6 +104,14 @@ constexpr std::size_t index_of(const MemoryMapper& mapper) {
   return w;
 }
 
+// Returns what `mapper` keeps of this process (Peers) or of another (Peer); the first call makes it.
+template <class State, class Owner>
+State& kept(Owner& owner, const MemoryMapper& mapper) {
+  auto& state = owner.kept[index_of(mapper)];
+  if (!state) state = std::make_unique<State>();
+  return static_cast<State&>(*state);
+}
+
 // "^cma,^xpmem" as a mask with bit 1 << i for row i. Copy buffers cannot be left out.
 Result<std::uint32_t> parse_left_out(const std::string& text);
 

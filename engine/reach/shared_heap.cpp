@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <optional>
 #include <type_traits>
 
 #include "heap/heap.h"
@@ -9,19 +10,22 @@
 namespace nearfield::reach {
 
 const SharedHeap* SharedHeap::find() {
-  static SharedHeap heap;  // static, since MPI_Init must not fail for want of memory
-  static const bool is_there = [] {
+  // Static, since MPI_Init must not fail for want of memory.
+  static const auto found = [] {
+    SharedHeap heap;
     auto look_up = [](auto& function, const char* name) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(RTLD_DEFAULT, name));
       return function != nullptr;
     };
-    return look_up(heap.current_, "nearfield_heap_current") && look_up(heap.serves_, "nearfield_heap_serves") &&
-           look_up(heap.descriptor_, "nearfield_heap_descriptor") &&
-           look_up(heap.contains_, "nearfield_heap_contains") && look_up(heap.on_fork_, "nearfield_heap_on_fork") &&
-           look_up(heap.place_, "nearfield_heap_place") && look_up(heap.stats_, "nearfield_heap_stats") &&
-           look_up(heap.use_, "nearfield_heap_use") && look_up(heap.pause_, "nearfield_heap_pause");
+    const bool there =
+        look_up(heap.current_, "nearfield_heap_current") && look_up(heap.serves_, "nearfield_heap_serves") &&
+        look_up(heap.descriptor_, "nearfield_heap_descriptor") && look_up(heap.contains_, "nearfield_heap_contains") &&
+        look_up(heap.on_fork_, "nearfield_heap_on_fork") && look_up(heap.place_, "nearfield_heap_place") &&
+        look_up(heap.stats_, "nearfield_heap_stats") && look_up(heap.use_, "nearfield_heap_use") &&
+        look_up(heap.pause_, "nearfield_heap_pause");
+    return there ? std::optional(heap) : std::nullopt;
   }();
-  return is_there ? &heap : nullptr;
+  return found ? &*found : nullptr;
 }
 
 SharedHeap::View SharedHeap::current() const {

@@ -65,7 +65,7 @@ struct XpmemOfProcess : MapperState {
   pid_t pid = 0;
 };
 
-XpmemOfProcess& own(Peers& self) { return static_cast<XpmemOfProcess&>(*self.kept[index_of(xpmem_mapper)]); }
+XpmemOfProcess& own(Peers& self) { return kept<XpmemOfProcess>(self, xpmem_mapper); }
 
 // Shared by its pieces; the last one releases it.
 struct Grant {
@@ -91,11 +91,13 @@ struct AttachedPiece {
   const std::uint64_t begin, end;
 };
 
-struct OfPeer : MapperState {
+struct XpmemOfPeer : MapperState {
   SegmentId segment = -1;
   std::shared_ptr<Grant> grant;
   std::list<std::shared_ptr<AttachedPiece>> pieces;  // most recently used first
 };
+
+XpmemOfPeer& of(Peer& peer) { return kept<XpmemOfPeer>(peer, xpmem_mapper); }
 
 Result<std::uint64_t> open(Peers& self) {
   void* library = dlopen("libxpmem.so.0", RTLD_NOW | RTLD_LOCAL);
@@ -104,31 +106,30 @@ Result<std::uint64_t> open(Peers& self) {
     const char* const why = dlerror();
     return Error{std::string("loading libxpmem: ") + (why ? why : "not found")};
   }
-  auto opened = std::make_unique<XpmemOfProcess>();
+  XpmemOfProcess opened;
   const char* lacking = nullptr;
   auto look_up = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
     if (!function) lacking = name;
   };
-  look_up(opened->library.make, "xpmem_make");
-  look_up(opened->library.remove, "xpmem_remove");
-  look_up(opened->library.get, "xpmem_get");
-  look_up(opened->library.release, "xpmem_release");
-  look_up(opened->library.attach, "xpmem_attach");
-  look_up(opened->library.detach, "xpmem_detach");
+  look_up(opened.library.make, "xpmem_make");
+  look_up(opened.library.remove, "xpmem_remove");
+  look_up(opened.library.get, "xpmem_get");
+  look_up(opened.library.release, "xpmem_release");
+  look_up(opened.library.attach, "xpmem_attach");
+  look_up(opened.library.detach, "xpmem_detach");
   // A machine without the library is usual; one where the library does not work is worth a line of log.
   const auto left_out = [](const Error& error) {
     log_line(LogLevel::info, "XPMEM is left out: %s", error.text.c_str());
     return error;
   };
   if (lacking) return left_out(Error{std::string("libxpmem lacks ") + lacking});
-  opened->segment = opened->library.make(nullptr, all_memory, permit_mode, owner_only);
-  if (opened->segment == -1)
+  opened.segment = opened.library.make(nullptr, all_memory, permit_mode, owner_only);
+  if (opened.segment == -1)
     return left_out(system_error("xpmem_make (is the kernel module loaded, and /dev/xpmem ours to use?)"));
-  opened->pid = getpid();
-  const SegmentId segment = opened->segment;
-  self.kept[index_of(xpmem_mapper)] = std::move(opened);
-  return std::uint64_t(segment);
+  opened.pid = getpid();
+  own(self) = opened;
+  return std::uint64_t(opened.segment);
 }
 
 void close(Peers& self) {
@@ -137,9 +138,7 @@ void close(Peers& self) {
 }
 
 Result<void> meet(Peers&, Peer& peer, std::uint64_t told) {
-  auto kept = std::make_unique<OfPeer>();
-  kept->segment = SegmentId(told);
-  peer.kept[index_of(xpmem_mapper)] = std::move(kept);
+  of(peer).segment = SegmentId(told);
   return {};
 }
 
@@ -159,7 +158,7 @@ bool gives(const Peers&, const Region& region) {
 }
 
 Attached attach(Peers& self, Peer& peer, const Region& region) {
-  auto& theirs = static_cast<OfPeer&>(*peer.kept[index_of(xpmem_mapper)]);
+  XpmemOfPeer& theirs = of(peer);
   auto& pieces = theirs.pieces;
   auto piece = std::ranges::find_if(
       pieces, [&](const auto& each) { return each->begin <= region.begin && region.end <= each->end; });
@@ -188,10 +187,8 @@ Attached attach(Peers& self, Peer& peer, const Region& region) {
 }
 
 void part(Peers&, Peer& peer) {
-  auto* const theirs = static_cast<OfPeer*>(peer.kept[index_of(xpmem_mapper)].get());
-  if (!theirs) return;
-  theirs->pieces.clear();
-  theirs->grant.reset();
+  of(peer).pieces.clear();
+  of(peer).grant.reset();
 }
 
 }  // namespace

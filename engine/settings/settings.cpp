@@ -10,7 +10,7 @@
 #include "engine/reach/mappers.hpp"
 #include "engine/reach/shared_heap.hpp"
 
-namespace nearfield {
+namespace nearfield::settings {
 namespace {
 
 // ---------------------------------------------------------------- parsers: text to field; they return an error text
@@ -306,4 +306,4 @@ Settings read_settings(std::string& complaints) {
   return s;
 }
 
-}  // namespace nearfield
+}  // namespace nearfield::settings

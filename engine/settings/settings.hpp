@@ -12,7 +12,7 @@
 #include "engine/machine/machine.hpp"
 #include "engine/memory/placement.hpp"
 
-namespace nearfield {
+namespace nearfield::settings {
 
 enum class WaitStyle : std::uint8_t { automatic, spin, yield, sleep };
 // Barrier of a team (context/control_block.hpp).
@@ -84,4 +84,11 @@ std::string stored_tuning();
 // Reads the environment. Errors are collected in `complaints`; empty: there are none.
 Settings read_settings(std::string& complaints);
 
+}  // namespace nearfield::settings
+
+namespace nearfield {
+using settings::Choosing, settings::Meeting, settings::Progressing, settings::Protocol, settings::Reporting,
+    settings::Settings, settings::WaitStyle;
+using settings::name, settings::read_settings, settings::SettingRow, settings::settings_table, settings::SettingValue,
+    settings::stored_machine, settings::stored_tuning, settings::value_of;
 }  // namespace nearfield

@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "engine/base/files.hpp"
-#include "engine/memory/collapsing.hpp"
 #include "engine/reach/forks.hpp"
 #include "engine/reach/shared_heap.hpp"
 
@@ -42,24 +41,31 @@ std::uint64_t identify_node(const Settings& settings) {
 
 }  // namespace
 
-Process::Process(Settings settings, memory::Segment segment, memory::Placer::Refusal refusal)
-    : settings_(std::move(settings)), segment_(std::move(segment)), placer_(settings_.memory, refusal) {
-  progress.add(runner);
+const Services& Process::no_services() {
+  static const Services none;
+  return none;
+}
+
+Process::Process(const Settings& settings, const Services& services, memory::Segment segment,
+                 memory::Placer::Refusal refusal)
+    : settings_(settings), services_(services), segment_(std::move(segment)), placer_(settings_.memory, refusal) {
+  progress_.add(runner_);
 }
 
 Process::~Process() {
   if (reach_) reach::forget_forks(*reach_);
 }
 
-Result<std::unique_ptr<Process>> Process::create(const Settings& settings, memory::Placer::Refusal refusal) {
+Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const Services& services,
+                                                 memory::Placer::Refusal refusal) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   auto segment = memory::Segment::create(memory::segment_bytes(memory, std::size_t(sysconf(_SC_NPROCESSORS_ONLN))));
   if (!segment) return segment.error();
   if (memory::address_space_limit() != SIZE_MAX)
     log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
              segment->size() >> 20);
-  std::unique_ptr<Process> process(new Process(settings, std::move(*segment), refusal));
-  memory::collapsing.begin(nanoseconds());
+  std::unique_ptr<Process> process(new Process(settings, services, std::move(*segment), refusal));
+  process->collapsing_.begin(nanoseconds());
   process->arena_ = std::make_unique<memory::Arena>(process->segment_, 0, &process->placer_);
   // The first allocation, so it lies at offset 0.
   if (auto reserved = process->arena_->allocate(header_bytes, header_bytes); !reserved) return reserved.error();
@@ -70,19 +76,19 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, memor
   if (!peers) return peers.error();
   process->reach_ = std::move(*peers);
   reach::watch_forks(*process->arena_, *process->reach_);
-  process->cpus_ = memory::available_cpus();
-  process->shared_cache_ = memory::shared_cache(process->cpus_);
-  process->shared_package_ = memory::shared_package(process->cpus_);
-  process->scheduling_group_ = memory::scheduling_group();
+  process->cpus_ = machine::available_cpus();
+  process->shared_cache_ = machine::shared_cache(process->cpus_);
+  process->shared_package_ = machine::shared_package(process->cpus_);
+  process->scheduling_group_ = machine::scheduling_group();
   process->node_id_ = identify_node(settings);
   process->machine_ = settings.machine;
-  if (process->machine_.cache == 0) process->machine_.cache = double(memory::last_level_cache());
+  if (process->machine_.cache == 0) process->machine_.cache = double(machine::last_level_cache());
   Machine& machine = process->machine_;
-  if (machine.own == 0) machine.own = double(memory::private_cache(process->cpus_));
+  if (machine.own == 0) machine.own = double(machine::private_cache(process->cpus_));
   if (machine.own == 0) machine.own = machine.l2;
   if (machine.span == 0)
     machine.span = double(
-        memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), memory::cache_sharers(process->cpus_)));
+        memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), machine::cache_sharers(process->cpus_)));
   if (process->machine_.cpus == 0) process->machine_.cpus = process->cpus_.available();
   process->tune(1, true);
   process->place_heap();
@@ -90,16 +96,16 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, memor
 }
 
 void Process::learn(const Handing& found) {
-  nearfield::learn(machine_, found);
+  machine::learn(machine_, found);
   Machine stored = settings_.machine;  // without figures that the system reports
-  nearfield::learn(stored, found);
+  machine::learn(stored, found);
   if (auto done = store_machine(stored_machine(), stored); !done)
     log_line(LogLevel::info, "the figures of this machine are not stored: %s", done.error().text.c_str());
 }
 
 memory::CopyBuffers& Process::copy_buffers() {
   const std::lock_guard lock(copy_buffers_mutex_);
-  if (!copy_buffers_) copy_buffers_.emplace(segment_, *arena_, std::size_t(machine_.span));
+  if (!copy_buffers_) copy_buffers_.emplace(segment_, *arena_, std::size_t(machine_.span), collapsing_);
   return *copy_buffers_;
 }
 
@@ -151,7 +157,7 @@ void Process::tune(int sharing_ranks, bool one_group) {
   policy_.sleep_at_once = apart && sharing_ranks >= 12 * cpus_.available();
   policy_.company = nullptr;
   switch (settings_.wait) {
-    case WaitStyle::automatic: policy_.company = &waiting::company; break;
+    case WaitStyle::automatic: policy_.company = &company_; break;
     case WaitStyle::spin:
       policy_.oversubscribed = false;
       policy_.may_sleep = false;

@@ -13,7 +13,7 @@ struct Shape {
   int size = 1;
   double ranks_per_cpu = 1;  // 1 where every member has a CPU of its own
   Meeting meeting = Meeting::flags;
-  bool one_group = true;  // members that share CPUs let each other run by yielding (memory::scheduling_group)
+  bool one_group = true;  // members that share CPUs let each other run by yielding (machine::scheduling_group)
   std::size_t buffer_bytes = 64 << 10;  // one copy buffer
   int group = 0;                        // consecutive ranks that share a last-level cache; 0: unknown
   int package = 0;                      // consecutive ranks that share a package; 0: unknown

@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace nearfield::team {
-namespace {
-
-// Guards the list of teams that we have closed but other members have not: their blocks must stay.
-std::mutex closing_mutex;
-
-}  // namespace
 
 Team::Team(Process& process, int rank, int size)
     : process_(process),
@@ -25,8 +19,9 @@ Team::~Team() {
 
 void Team::close(std::unique_ptr<Team> team) {
   team->state_->finish();
-  static Team* closing;  // chained by a member, since freeing a communicator must not need memory
-  const std::lock_guard lock(closing_mutex);
+  ClosingTeams& all = team->process_.closing();
+  Team*& closing = all.first;
+  const std::lock_guard lock(all.mutex);
   for (int r = 0; r < team->size_; ++r)
     if (r != team->rank_) team->member_[r]->closed.fetch_add(1, std::memory_order_release);  // SYNC: closed
   team->next_closing_ = closing;
@@ -44,9 +39,16 @@ void Team::close(std::unique_ptr<Team> team) {
   }
 }
 
+ClosingTeams::~ClosingTeams() {
+  while (Team* const one = first) {
+    first = one->next_closing_;
+    delete one;
+  }
+}
+
 void Team::orphan() {
-  const std::lock_guard lock(process_.runner.mutex());  // suspended bodies call it in any thread
-  abandoned = nullptr;
+  const std::lock_guard lock(process_.runner().mutex());  // suspended bodies call it in any thread
+  user = nullptr;
 }
 
 bool Team::revoked() const {
@@ -66,7 +68,7 @@ void Team::break_off(const char* why, const std::string& doing) {
 }
 
 void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context) {
-  if (revoked() || (abandoned && abandoned(abandoned_context))) throw Revoked("the communicator was revoked");
+  if (revoked() || (user && user->abandoned())) throw Revoked("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
     if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // SYNC: broken-off
     broken_off_.store(true, std::memory_order_relaxed);

@@ -32,6 +32,15 @@ struct TeamState {
   virtual void finish() = 0;
 };
 
+// Whom a team serves.
+struct TeamUser {
+  virtual bool abandoned() const = 0;  // called in long waits; true: the wait is to end
+  virtual void left() = 0;             // nothing of the team is under way that has outlived its user's own use
+
+ protected:
+  ~TeamUser() = default;
+};
+
 // Thrown out of a wait; the shim turns it into an MPI error.
 struct Broken : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -109,13 +118,9 @@ class Team {
   // Local. Ends all waits of all members in this team by Revoked; others notice within some 50 ms.
   void revoke() { words(rank_).revoked.store(1, std::memory_order_release); }  // SYNC: revoked
   bool revoked() const;
-  // Called in long waits; true: the wait is to end. Set by the shim.
-  bool (*abandoned)(void* context) = nullptr;
-  void* abandoned_context = nullptr;
-  // The communicator has been freed, but operations are under way or planned: `abandoned` is called no more.
+  TeamUser* user = nullptr;
+  // The user goes, but operations are under way or planned: no wait asks it any more.
   void orphan();
-  // References: of the communicator, and of each operation that is under way or planned. The last one closes it.
-  std::atomic<int> users{1};
   // Throws if a wait is in vain. `lacking(context, member)`: returns whether we wait for that member. `doing`:
   // describes our call.
   void inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context);
@@ -123,6 +128,7 @@ class Team {
  private:
   Team(Process& process, int rank, int size);
   friend class creation::TeamCreation;  // fills it in
+  friend ClosingTeams;
 
   Process& process_;
   Shape shape_;

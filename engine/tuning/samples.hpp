@@ -13,13 +13,15 @@
 #include <cstdint>
 #include <limits>
 
+#include "engine/base/globals.hpp"
 #include "engine/tuning/change.hpp"
 #include "engine/tuning/lengths.hpp"
 
 namespace nearfield::tuning {
 
-// Rows: how many `kinds`; for lengths up to 2^first and `count` - 1 classes beyond, `clearly(kind, than, group)`, the
-// part of the cost of `than` at which a kind is better, and `watch_every(group)`.
+// Rows: the number of their `family` (Globals::best_row); how many `kinds`; for lengths up to 2^first and `count` - 1
+// classes beyond, `clearly(kind, than, group)`, the part of the cost of `than` at which a kind is better, and
+// `watch_every(group)`.
 template <class Rows>
 class Samples {
  public:
@@ -50,7 +52,7 @@ class Samples {
       // The first of each finds cold lines.
       if (cell.tried++ >= kinds) known = std::min(known, cost);
       cell.settle(cell_.class_of(bytes));
-      if (cell.tried == tries) best_of_all_[bytes].store(cell.best, std::memory_order_relaxed);
+      if (cell.tried == tries) best_of_all(bytes).store(cell.best, std::memory_order_relaxed);
       return;
     }
     if (kind != cell.best) {
@@ -66,7 +68,7 @@ class Samples {
   }
 
   // What has been best in this process, from any thread.
-  static std::uint8_t best_elsewhere(std::size_t bytes) { return best_of_all_[bytes].load(std::memory_order_relaxed); }
+  static std::uint8_t best_elsewhere(std::size_t bytes) { return best_of_all(bytes).load(std::memory_order_relaxed); }
 
   std::uint8_t best(std::size_t bytes) const {
     const Cell& cell = cell_[bytes];
@@ -87,9 +89,12 @@ class Samples {
         if (cost[k] < Rows::clearly(k, best, group) * cost[best]) best = std::uint8_t(k);
     }
   };
-  ByLength<Cell, Rows::first, Rows::count> cell_;
-  // Of any peer of this process, the last one found.
-  static inline ByLength<std::atomic<std::uint8_t>, Rows::first, Rows::count> best_of_all_;
+  using Cells = ByLength<Cell, Rows::first, Rows::count>;
+  static std::atomic<std::uint8_t>& best_of_all(std::size_t bytes) {
+    static_assert(Rows::family < Globals::row_families && Rows::count <= Globals::length_classes);
+    return globals().best_row[Rows::family][Cells::class_of(bytes)];
+  }
+  Cells cell_;
 };
 
 }  // namespace nearfield::tuning

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "engine/base/globals.hpp"
 #include "engine/tuning/change.hpp"
 
 namespace nearfield::tuning {
@@ -40,7 +41,11 @@ float behind(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
-Pace pace;
+const Pace& pace() noexcept {
+  static constexpr Pace usual;
+  const Pace* const other = globals().pace.load(std::memory_order_relaxed);
+  return other ? *other : usual;
+}
 
 float Candidate::median() const { return median_of(times); }
 
@@ -122,11 +127,11 @@ void Trials::next() {
   do {
     if (++current_ == candidates_.size()) {
       current_ = 0;
-      if (++sweep_ >= pace.sweeps || left <= 1) break;
+      if (++sweep_ >= pace().sweeps || left <= 1) break;
     }
   } while (!candidates_[current_].left && left > 0);
-  decided_ = sweep_ >= pace.sweeps || (left <= 1 && sweep_ > 0) ||
-             (timed_ns_ > pace.enough && std::ranges::all_of(candidates_, [](const Candidate& each) {
+  decided_ = sweep_ >= pace().sweeps || (left <= 1 && sweep_ > 0) ||
+             (timed_ns_ > pace().enough && std::ranges::all_of(candidates_, [](const Candidate& each) {
                 return !each.left || each.times.size() >= constants::enough_times;
               }));
 }
@@ -134,7 +139,7 @@ void Trials::next() {
 // Not always as many calls: programs repeat themselves, and a candidate must not meet the same of their calls in every
 // sweep.
 std::uint64_t Trials::pause_calls() const {
-  return (pace.apart - 1) * block_calls() + (tried_calls_ * 2654435761u >> 16) % 5;
+  return (pace().apart - 1) * block_calls() + (tried_calls_ * 2654435761u >> 16) % 5;
 }
 
 void Trials::restart(std::uint64_t call) {
@@ -152,7 +157,7 @@ void Trials::restart(std::uint64_t call) {
 
 void Trials::rest(std::uint64_t now) {
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
-  not_before_ = now + std::max(pauses_.lengthen(pace.pause, most), std::uint64_t(pace.price * spent_));
+  not_before_ = now + std::max(pauses_.lengthen(pace().pause, most), std::uint64_t(pace().price * spent_));
 }
 
 bool Trials::changed(float time) {

@@ -37,7 +37,7 @@ struct Pace {
   double price = constants::trials_price;
   std::uint64_t epoch = constants::watch_epoch;
 };
-extern Pace pace;
+const Pace& pace() noexcept;
 
 struct Candidate {
   unsigned id = 0;               // what the owner of the trials knows it by
@@ -64,7 +64,7 @@ class Trials {
   // `together`: a block gives one time, not one per call. `timed`: calls of a block that count. `first`: the call of
   // the cell with which the first block begins.
   Trials(std::size_t count, double estimate, bool together, unsigned timed = most_timed,
-         std::uint64_t first = pace.first);
+         std::uint64_t first = pace().first);
 
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }
@@ -143,7 +143,7 @@ class Trials {
 template <class Row>
 struct Tuner : Trials {
   Tuner(std::vector<const Row*> promising, double estimate, bool together, unsigned timed = most_timed,
-        std::uint64_t first = pace.first)
+        std::uint64_t first = pace().first)
       : Trials(promising.size(), estimate, together, timed, first), rows(std::move(promising)) {}
   const Row* row(const Candidate& candidate) const { return rows[candidate.id]; }
   std::vector<Tried> tried() const {

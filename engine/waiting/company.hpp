@@ -108,6 +108,5 @@ class Company {
 
 std::uint64_t preemptions_of_this_thread() noexcept;
 void log_company(Company::Kind kind, const Company& company, std::uint64_t now) noexcept;
-inline constinit Company company{preemptions_of_this_thread, log_company};
 
 }  // namespace nearfield::waiting

@@ -8,6 +8,7 @@
 
 #include <climits>
 
+#include "engine/base/globals.hpp"
 #include "engine/base/log.hpp"
 
 namespace nearfield::waiting {
@@ -30,8 +31,8 @@ std::uint64_t preemptions_of_this_thread() noexcept {
 // neighbour works now and then.
 void log_company(Company::Kind kind, const Company& company, std::uint64_t now) noexcept {
   constexpr std::uint64_t quiet = 10'000'000'000;
-  static std::atomic<std::uint64_t> next{0};
-  static std::atomic<bool> end_wanted{false};
+  auto& next = globals().company_line_due;
+  auto& end_wanted = globals().company_end_wanted;
   const auto times = (unsigned long long)company.begun();
   const double seconds = double(company.lasted(now)) * 1e-9;
   if (kind == Company::Kind::none) {

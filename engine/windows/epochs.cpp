@@ -88,7 +88,7 @@ bool Window::test(bool& done) {
   done = std::ranges::all_of(
       origins_, [&](int origin) { return reached(towards(rank_, origin).completed, waits_[std::size_t(origin)]); });
   if (done) posted_ = false;
-  else team_->process().progress.poll();
+  else team_->process().progress().poll();
   return true;
 }
 

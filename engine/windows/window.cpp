@@ -31,7 +31,7 @@ void barrier_on_all_processors() {
   while (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) yield();
 }
 
-Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)
+Window::Window(std::unique_ptr<team::Team> team, HeldLocks& held, const Memory& mine)
     : team_(std::move(team)),
       context_(team_->context()),
       rank_(team_->rank()),
@@ -39,7 +39,7 @@ Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)
       memory_(std::size_t(size_)),
       words_(std::size_t(size_)),
       access_(std::size_t(size_), Access::none),
-      held_(team_->process().window_locks),
+      held_(held),
       landing_(std::make_unique<Landing[]>(std::size_t(size_))),
       starts_(std::size_t(size_)),
       waits_(std::size_t(size_)) {
@@ -56,9 +56,9 @@ void Window::close(std::unique_ptr<Window> window) {
   if (window->words_offset_) window->team_->process().arena().free(window->words_offset_);
 }
 
-std::unique_ptr<Window> Window::create(std::unique_ptr<team::Team> team, Lies lies, const Memory& mine,
+std::unique_ptr<Window> Window::create(std::unique_ptr<team::Team> team, HeldLocks& held, Lies lies, const Memory& mine,
                                        std::span<const Memory> known, std::string& why) {
-  std::unique_ptr<Window> window(new Window(std::move(team), mine));
+  std::unique_ptr<Window> window(new Window(std::move(team), held, mine));
   if (window->arrange(lies, known, why)) return window;
   close(std::move(window));
   return nullptr;
@@ -109,7 +109,7 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
 
 struct Window::WaitHost : waiting::Waiter {
   WaitHost(Window& window, std::uint32_t what, std::uint32_t ticket, FunctionRef<bool(int)> lacks)
-      : Waiter{window.team_->process().progress}, window(window), what(what), ticket(ticket), lacks(lacks) {}
+      : Waiter{window.team_->process().progress()}, window(window), what(what), ticket(ticket), lacks(lacks) {}
   Window& window;
   const std::uint32_t what, ticket;
   FunctionRef<bool(int)> lacks;

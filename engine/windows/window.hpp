@@ -38,6 +38,9 @@ struct Memory {
 // The open epoch by which we may access a target.
 enum class Access : std::uint8_t { none, started, shared, exclusive, unchecked };
 
+// Number of locks that a process holds in all its windows.
+using HeldLocks = std::atomic<int>;
+
 class Window {
  public:
   // Memory of members lies in their segments, anywhere (exposed like buffers of a collective), or at addresses that the
@@ -45,9 +48,9 @@ class Window {
   enum class Lies : std::uint8_t { in_segment, anywhere, known };
 
   // Collective. nullptr: all members refuse it, for the reason `why`. `mine`: our memory. `known`: for Lies::known,
-  // memory of each member. Throws team::Broken.
-  static std::unique_ptr<Window> create(std::unique_ptr<team::Team> team, Lies lies, const Memory& mine,
-                                        std::span<const Memory> known, std::string& why);
+  // memory of each member. `held`: of our process. Throws team::Broken.
+  static std::unique_ptr<Window> create(std::unique_ptr<team::Team> team, HeldLocks& held, Lies lies,
+                                        const Memory& mine, std::span<const Memory> known, std::string& why);
   // Local: for a window whose members have not met at its end, such as after a wait in vain.
   ~Window();
   // Local. pre: all members have met, and no operation follows.
@@ -117,7 +120,7 @@ class Window {
                         std::byte* fetched, std::uint32_t bytes);
 
  private:
-  Window(std::unique_ptr<team::Team> team, const Memory& mine);
+  Window(std::unique_ptr<team::Team> team, HeldLocks& held, const Memory& mine);
   struct WaitHost;
   WindowControlBlock& words(int member) const { return *words_[std::size_t(member)]; }
   Towards& towards(int owner, int member) const {
@@ -150,7 +153,7 @@ class Window {
   std::atomic<bool> everywhere_{false};  // an epoch to all targets: after a fence, between lock_all and unlock_all
   bool all_locked_ = false, all_checked_ = false;
   bool started_ = false, posted_ = false;
-  std::atomic<int>& held_;  // locks that this process holds in all its windows
+  HeldLocks& held_;
   void count_lock(int by) {
     if (several_threads) held_.fetch_add(by, std::memory_order_relaxed);
     else held_.store(held_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);

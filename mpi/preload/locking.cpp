@@ -15,6 +15,7 @@
 
 #include "heap/heap.h"
 #include "heap/system.hpp"
+#include "mpi/preload/loader.hpp"
 
 #ifndef MCL_ONFAULT
 #define MCL_ONFAULT 4
@@ -23,7 +24,6 @@
 namespace {
 
 using nearfield::heap::Piece;
-using nearfield::heap::Table;
 
 int lock_all(int flags) { return int(syscall(SYS_mlockall, flags)); }
 
@@ -41,10 +41,9 @@ class LoaderLock {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int mlockall(int flags) noexcept {
-  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  static Table<Piece> pieces;
+  auto& pieces = nearfield::preload::loader.pieces;
   if (!(flags & MCL_CURRENT) || flags & MCL_ONFAULT) return lock_all(flags);
-  const LoaderLock lock(mutex);
+  const LoaderLock lock(nearfield::preload::loader.locking);
   pieces.clear();
   bool sparse = false;
   if (nearfield::heap::pieces_of(nullptr, reinterpret_cast<std::byte*>(~std::uintptr_t{0}), pieces))

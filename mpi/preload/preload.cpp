@@ -26,6 +26,7 @@
 #include "engine/base/outcome.hpp"
 #include "engine/processor/processor.h"
 #include "mpi/numbers.hpp"
+#include "mpi/preload/loader.hpp"
 #include "mpi/preload/objects.hpp"
 #include "mpi/preload/yielding.hpp"
 
@@ -36,6 +37,16 @@
 #include "mpi/functions.def"
 
 namespace nearfield::preload {
+
+constinit Loader loader;
+
+void* Redirections::of(void* address) const {
+  const Redirection* const end = all + count;
+  const Redirection* const at =
+      std::lower_bound(all, end, address, [](const Redirection& r, void* a) { return r.from < a; });
+  return at != end && at->from == address ? at->to : nullptr;
+}
+
 namespace {
 
 struct FunctionSlot {
@@ -51,10 +62,6 @@ constexpr FunctionSlot slots[] = {
 };
 static_assert(std::size(slots) + 1 == std::size_t(mpi::Function::count));
 
-const char* (*last_algorithm)() = [] { return "host"; };
-const char* variant;                                             // the ABI whose shim is attached
-void (*mend_attribute)(int win, int key, std::intptr_t* value);  // of a window, as Fortran has been told; may be null
-
 enum class Level { error = 1, warn, info };
 
 bool says(Level level) {
@@ -66,7 +73,6 @@ bool says(Level level) {
 
 __attribute__((format(printf, 2, 3))) void say(Level level, const char* format, ...) {
   if (!says(level)) return;
-  static bool complained;
   char line[2048];
   const early::Speaker who = early::speaker(-1);
   const std::size_t prefix = early::begin_line(line, who);
@@ -76,13 +82,12 @@ __attribute__((format(printf, 2, 3))) void say(Level level, const char* format, 
   va_end(arguments);
   std::size_t end = prefix + std::min<std::size_t>(std::size_t(std::max(length, 0)), sizeof line - prefix - 2);
   line[end++] = '\n';
-  early::write_line(line, end, who, std::getenv(early::log_file.variable), complained);
+  early::write_line(line, end, who, std::getenv(early::log_file.variable), loader.log_has_complained);
 }
 
 const Object& ourselves() {
-  static Object self;
-  if (!self) self = object_of(slots);
-  return self;
+  if (!loader.self) loader.self = object_of(slots);
+  return loader.self;
 }
 
 extern "C" [[gnu::weak]] void* glibc_dlvsym(void* handle, const char* name, const char* version);
@@ -108,9 +113,8 @@ Dlsym* find_dlsym() {
 }
 
 Dlsym* loaders_dlsym() {
-  static Dlsym* found;
-  Dlsym* known = __atomic_load_n(&found, __ATOMIC_RELAXED);
-  if (!known) __atomic_store_n(&found, known = find_dlsym(), __ATOMIC_RELAXED);
+  Dlsym* known = __atomic_load_n(&loader.loaders_dlsym, __ATOMIC_RELAXED);
+  if (!known) __atomic_store_n(&loader.loaders_dlsym, known = find_dlsym(), __ATOMIC_RELAXED);
   return known;
 }
 
@@ -161,7 +165,7 @@ const char* known_abi(const Object& mpi, void* handle, const char*& reason) {
   if (!version) version = reinterpret_cast<int (*)(char*, int*)>(loaders_dlsym()(handle, "MPI_Get_library_version"));
   reason = "it has no MPI_Get_library_version, so it is older than its SONAME says";
   if (!version) return nullptr;
-  static char text[8192 + 1];  // MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most
+  auto& text = loader.library_version;
   int length = 0;
   version(text, &length);
   text[sizeof text - 1] = '\0';
@@ -199,35 +203,18 @@ Function* attach_shim(const char* abi, void* host) {
   }
   const auto attach = reinterpret_cast<int (*)(void*, std::uint64_t)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
   if (!attach || !attach(host, mpi::numbering)) return nullptr;
-  last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
-  mend_attribute =
-      reinterpret_cast<decltype(mend_attribute)>(loaders_dlsym()(shim, "nearfield_shim_fortran_attribute"));
+  loader.last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
+  loader.mend_attribute =
+      reinterpret_cast<decltype(loader.mend_attribute)>(loaders_dlsym()(shim, "nearfield_shim_fortran_attribute"));
   if (auto* const serve = loaders_dlsym()(shim, "nearfield_shim_serve_yields"))
     serve_yields(reinterpret_cast<bool (*(*)(bool* (*)()))()>(serve)(in_host));
-  variant = abi;
+  loader.variant = abi;
   return reinterpret_cast<Function*>(loaders_dlsym()(shim, "nearfield_shim_function"));
 }
 
-// Where the host's own functions that we serve lie, and what takes their place.
-struct Redirection {
-  void *from, *to;
-};
-
-struct Redirections {
-  Redirection all[2 * std::size(slots)];
-  std::size_t count = 0;
-
-  void* of(void* address) const {
-    const Redirection* const end = all + count;
-    const Redirection* const at =
-        std::lower_bound(all, end, address, [](const Redirection& r, void* a) { return r.from < a; });
-    return at != end && at->from == address ? at->to : nullptr;
-  }
-};
-
 // What dlsym finds in the host, and what was found there before us by objects that look there first.
 void redirect(const Object& host, Redirections& redirections) {
-  ElfW(Sym) * entries[2 * std::size(slots)];
+  ElfW(Sym) * entries[Redirections::most];
   std::size_t count = 0;
   for (const FunctionSlot& slot : slots) {
     void* const to = reinterpret_cast<void*>(slot.entry);
@@ -303,40 +290,30 @@ void bind(const Scope& of_caller) {
     __atomic_store_n(slot.pmpi, served, __ATOMIC_RELEASE);
     __atomic_store_n(slot.mpi, first, __ATOMIC_RELEASE);
   }
-  if (function) {
-    static Redirections redirections;
-    redirect(mpi, redirections);
-  }
+  if (function) redirect(mpi, loader.redirections);
 }
 
-// One thread binds; when it comes here again (the shim looks functions up while it is attached) it goes on unbound.
-constinit pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
-constinit void* binder = nullptr;  // the thread that holds the lock
-constinit bool bound = false;
-constinit Scope scope_of_caller = {};
-constinit bool deep_objects = false;  // have been opened since the last look
-
-bool is_bound() { return __atomic_load_n(&bound, __ATOMIC_ACQUIRE); }  // pairs with bind_once
+bool is_bound() { return __atomic_load_n(&loader.bound, __ATOMIC_ACQUIRE); }  // pairs with bind_once
 
 // `asked`: an MPI function was called. Otherwise one was looked up, and perhaps nobody will ever call one: only an MPI
 // that we know is bound then. False where there is none at all.
 bool bind_once(const void* caller, bool asked) {
   void* const self = __builtin_thread_pointer();
-  if (is_bound() || __atomic_load_n(&binder, __ATOMIC_RELAXED) == self) return true;
-  pthread_mutex_lock(&binding);
+  if (is_bound() || __atomic_load_n(&loader.binder, __ATOMIC_RELAXED) == self) return true;
+  pthread_mutex_lock(&loader.binding);
   bool there = true;
   if (!is_bound()) {
-    __atomic_store_n(&binder, self, __ATOMIC_RELAXED);
-    scope_of_caller.begin_with(object_of(caller));
-    const Object mpi = asked ? Object{} : find_mpi(scope_of_caller);
+    __atomic_store_n(&loader.binder, self, __ATOMIC_RELAXED);
+    loader.scope_of_caller.begin_with(object_of(caller));
+    const Object mpi = asked ? Object{} : find_mpi(loader.scope_of_caller);
     if (asked || abi_of(mpi.soname)) {
-      bind(scope_of_caller);
-      __atomic_store_n(&bound, true, __ATOMIC_RELEASE);  // pairs with is_bound
+      bind(loader.scope_of_caller);
+      __atomic_store_n(&loader.bound, true, __ATOMIC_RELEASE);  // pairs with is_bound
     }
     there = asked || mpi;
-    __atomic_store_n(&binder, nullptr, __ATOMIC_RELAXED);
+    __atomic_store_n(&loader.binder, nullptr, __ATOMIC_RELAXED);
   }
-  pthread_mutex_unlock(&binding);
+  pthread_mutex_unlock(&loader.binding);
   return there;
 }
 
@@ -358,7 +335,7 @@ void get_attribute(const char* name, GetAttribute*& next, const void* caller, in
     __atomic_store_n(&next, bindings, __ATOMIC_RELAXED);
   }
   bindings(win, key, value, is_there, error);
-  if (mend_attribute && *is_there) mend_attribute(*win, *key, value);
+  if (loader.mend_attribute && *is_there) loader.mend_attribute(*win, *key, value);
 }
 
 bool we_serve(const char* name) {
@@ -384,7 +361,7 @@ __attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*,
   using namespace nearfield::preload;
   if (mode & RTLD_DEEPBIND) {
     bind_once(caller, false);
-    __atomic_store_n(&deep_objects, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&loader.deep_objects, true, __ATOMIC_RELAXED);
   }
   return next_definition("dlopen");
 }
@@ -392,27 +369,29 @@ __attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*,
 __attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const char* name, const void* caller) {
   using namespace nearfield::preload;
   const bool ours = name && we_serve(name);
-  if (!ours && !__atomic_load_n(&deep_objects, __ATOMIC_RELAXED)) return reinterpret_cast<void*>(loaders_dlsym());
-  __atomic_store_n(&deep_objects, false, __ATOMIC_RELAXED);
+  if (!ours && !__atomic_load_n(&loader.deep_objects, __ATOMIC_RELAXED))
+    return reinterpret_cast<void*>(loaders_dlsym());
+  __atomic_store_n(&loader.deep_objects, false, __ATOMIC_RELAXED);
   const bool there = bind_once(caller, false);
   return reinterpret_cast<void*>(there || !ours ? loaders_dlsym() : &next_of);
 }
 
 // Open MPI's Fortran bindings read attributes of windows past MPI_Win_get_attr, so theirs are led through here.
-#define WIN_GET_ATTR(symbol)                                                                                          \
+#define WIN_GET_ATTR(number, symbol)                                                                                  \
   __attribute__((visibility("default"))) void symbol(int* win, int* key, std::intptr_t* value, int* is, int* error) { \
-    static nearfield::preload::GetAttribute* next;                                                                    \
-    nearfield::preload::get_attribute(#symbol, next, __builtin_return_address(0), win, key, value, is, error);        \
+    static_assert(number < nearfield::preload::Loader::getters);                                                      \
+    nearfield::preload::get_attribute(#symbol, nearfield::preload::loader.get_attribute[number],                      \
+                                      __builtin_return_address(0), win, key, value, is, error);                       \
   }
-WIN_GET_ATTR(mpi_win_get_attr)
-WIN_GET_ATTR(mpi_win_get_attr_)
-WIN_GET_ATTR(mpi_win_get_attr__)
-WIN_GET_ATTR(MPI_WIN_GET_ATTR)
-WIN_GET_ATTR(pmpi_win_get_attr)
-WIN_GET_ATTR(pmpi_win_get_attr_)
-WIN_GET_ATTR(pmpi_win_get_attr__)
-WIN_GET_ATTR(PMPI_WIN_GET_ATTR)
-WIN_GET_ATTR(ompi_win_get_attr_f)
+WIN_GET_ATTR(0, mpi_win_get_attr)
+WIN_GET_ATTR(1, mpi_win_get_attr_)
+WIN_GET_ATTR(2, mpi_win_get_attr__)
+WIN_GET_ATTR(3, MPI_WIN_GET_ATTR)
+WIN_GET_ATTR(4, pmpi_win_get_attr)
+WIN_GET_ATTR(5, pmpi_win_get_attr_)
+WIN_GET_ATTR(6, pmpi_win_get_attr__)
+WIN_GET_ATTR(7, PMPI_WIN_GET_ATTR)
+WIN_GET_ATTR(8, ompi_win_get_attr_f)
 
 // Version of the library, e.g. "0.1.0".
 __attribute__((visibility("default"))) const char* nearfield_version() { return NEARFIELD_VERSION; }
@@ -424,11 +403,12 @@ __attribute__((visibility("default"))) const char* nearfield_variant() {
   const void* const caller = __builtin_return_address(0);
   if (!bind_once(caller, false)) return nullptr;
   bind_once(caller, true);
-  return variant;
+  return loader.variant;
 }
 
 // What served this thread's last intercepted collective: an algorithm's name, or "host".
 __attribute__((visibility("default"))) const char* nearfield_last_algorithm() {
-  return nearfield::preload::last_algorithm();
+  const auto of_shim = nearfield::preload::loader.last_algorithm;
+  return of_shim ? of_shim() : "host";
 }
 }

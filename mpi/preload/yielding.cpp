@@ -7,14 +7,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "mpi/preload/loader.hpp"
+
 namespace nearfield::preload {
 namespace {
-bool (*serves)();
 __attribute__((tls_model("initial-exec"))) thread_local constinit bool within = false;
 }  // namespace
 
 void serve_yields(bool (*give_way)()) {
-  __atomic_store_n(&serves, give_way, __ATOMIC_RELEASE);  // pairs with sched_yield
+  __atomic_store_n(&loader.give_way, give_way, __ATOMIC_RELEASE);  // pairs with sched_yield
 }
 
 bool* in_host() { return &within; }
@@ -24,6 +25,6 @@ bool* in_host() { return &within; }
 extern "C" __attribute__((visibility("default"))) int sched_yield() noexcept {
   using namespace nearfield::preload;
   if (within)
-    if (auto* const give_way = __atomic_load_n(&serves, __ATOMIC_ACQUIRE); give_way && give_way()) return 0;
+    if (auto* const give_way = __atomic_load_n(&loader.give_way, __ATOMIC_ACQUIRE); give_way && give_way()) return 0;
   return int(syscall(SYS_sched_yield));
 }

@@ -48,7 +48,7 @@ TEST_F(Figures, AreMeasuredByTwoMembersAndStored) {
                      [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
                        const std::uint64_t start = waiting::nanoseconds();
                        auto created = creation::create_team(process, rank, size, bootstrap);
-                       return created && process.has_calibrated == (rank == 0) &&
+                       return created && process.has_calibrated() == (rank == 0) &&
                               waiting::nanoseconds() - start < 2'000'000'000;
                      },
                      settings));

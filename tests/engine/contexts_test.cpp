@@ -104,13 +104,13 @@ bool overlap(Process& process, PageBootstrap& bootstrap, int rank, int size, std
       if (own() % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 200));
       // Some look often, some seldom; at most a dozen are outstanding.
       while (user.outstanding() && good && (own() % 3 == 0 || user.outstanding() > 12)) {
-        process.progress.poll();
+        process.progress().poll();
         user.complete(own() % user.outstanding(), good);
         if (own() % 8 == 0) sched_yield();
       }
     }
     while (user.outstanding() && good) {
-      process.progress.poll();
+      process.progress().poll();
       if (!user.complete(own() % user.outstanding(), good)) sched_yield();
     }
   }
@@ -153,7 +153,7 @@ TEST(ContextPool, TellOfADeadMember) {
               for (std::size_t i = 0; i < 4; ++i) {
                 auto& operation = *user.at(i).operation;
                 while (!operation.complete()) {
-                  process.progress.poll();
+                  process.progress().poll();
                   sched_yield();
                 }
                 if (!operation.error()) return false;
@@ -186,7 +186,7 @@ TEST(ContextPool, WithoutRoomAllEndWithAnError) {
                 return false;
               }
               user.issue(10);
-              while (!user.at(0).operation->complete()) process.progress.poll();
+              while (!user.at(0).operation->complete()) process.progress().poll();
               return bool(user.at(0).operation->error());
             }));
 }
@@ -207,7 +207,7 @@ TEST(ContextPool, ABodyWithoutMemoryEndsThoseOfTheOthers) {
               if (!team) return false;
               Meeting meeting;
               (*team)->contexts().issue(meeting);
-              while (!meeting.complete()) process.progress.poll(), sched_yield();
+              while (!meeting.complete()) process.progress().poll(), sched_yield();
               if (!meeting.error() || !(*team)->broken_off()) return false;
               try {
                 std::rethrow_exception(meeting.error());
@@ -227,10 +227,10 @@ TEST(ContextPool, GoWithoutCopyBuffers) {
               User user(**team, "allreduce:partitioned");
               bool good = true;
               user.issue(0);
-              while (user.outstanding() && good) process.progress.poll(), user.complete(0, good);
+              while (user.outstanding() && good) process.progress().poll(), user.complete(0, good);
               if (rank == 1) testing::run_out_of_memory(process), testing::use_up(process);
               for (int i = 0; i < 3; ++i) user.issue(20000);
-              while (user.outstanding() && good) process.progress.poll(), user.complete(0, good);
+              while (user.outstanding() && good) process.progress().poll(), user.complete(0, good);
               Team::close(std::move(*team));
               return good;
             }));
@@ -252,7 +252,7 @@ TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
               auto run = [&](const Call& call) {
                 QueuedCall operation(call, choosers);
                 (*team)->contexts().issue(operation);
-                while (!operation.complete()) process.progress.poll(), sched_yield();
+                while (!operation.complete()) process.progress().poll(), sched_yield();
                 return !operation.error();
               };
               if (!run(Call{Collective::barrier})) return false;
@@ -317,7 +317,7 @@ bool plan(Process& process, PageBootstrap& bootstrap, int rank, int size, int ro
   std::vector<Again> all;
   std::mt19937 everybody{unsigned(size)}, own{unsigned(rank)};
   auto finish = [&](Again& one) {
-    while (!one.operation->complete()) process.progress.poll(), sched_yield();
+    while (!one.operation->complete()) process.progress().poll(), sched_yield();
     one.under_way = false;
     good &= !one.operation->error();
     for (std::size_t i = 0; i < one.recv.size(); ++i)
@@ -351,14 +351,14 @@ bool plan(Process& process, PageBootstrap& bootstrap, int rank, int size, int ro
           all[i].send[k] = (std::uint64_t(rank) + 1) * (k + std::uint64_t(round) * 7 + i);
         contexts.issue_to(all[i].context, *all[i].operation);
         all[i].under_way = true;
-        if (own() % 4 == 0) process.progress.poll();
+        if (own() % 4 == 0) process.progress().poll();
         if (own() % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 200));
       }
       if (everybody() % 3 == 0) good &= user.call(10);
       if (everybody() % 3 == 0) user.issue(100);
       std::shuffle(order.begin(), order.end(), own);
       for (const std::size_t i : order) finish(all[i]);
-      while (user.outstanding() && good) process.progress.poll(), user.complete(0, good);
+      while (user.outstanding() && good) process.progress().poll(), user.complete(0, good);
       if (all.size() > 8) {
         const std::size_t gone = everybody() % all.size();
         contexts.let_go(all[gone].context);

@@ -21,11 +21,12 @@ struct Room {
   Result<memory::Segment> created = memory::Segment::create(64 << 20);
   memory::Segment& segment = *created;
   memory::Arena arena{segment, 4096};
+  memory::Allowance collapsing;
 };
 
 TEST(CopyBuffers, GoRound) {
   Room room;
-  CopyBuffers buffers(room.segment, room.arena, 64 << 10);
+  CopyBuffers buffers(room.segment, room.arena, 64 << 10, room.collapsing);
   ASSERT_EQ(buffers.span(), 64u << 10);
   const std::size_t first = buffers.take(4000);
   buffers.put_back(first, 4000);
@@ -41,7 +42,7 @@ TEST(CopyBuffers, GoRound) {
 
 TEST(CopyBuffers, StopAtTheirSpanAndSpare) {
   Room room;
-  CopyBuffers buffers(room.segment, room.arena, 16 << 10);
+  CopyBuffers buffers(room.segment, room.arena, 16 << 10, room.collapsing);
   EXPECT_EQ(buffers.take(17 << 10), 0u);
   EXPECT_EQ(buffers.take(0), 0u);
   const std::size_t one = buffers.take(12 << 10);
@@ -55,7 +56,7 @@ TEST(CopyBuffers, StopAtTheirSpanAndSpare) {
 
 TEST(CopyBuffers, HaveNoneWithoutMemory) {
   Room room;
-  CopyBuffers buffers(room.segment, room.arena, 1 << 30);
+  CopyBuffers buffers(room.segment, room.arena, 1 << 30, room.collapsing);
   EXPECT_EQ(buffers.take(1), 0u);
   EXPECT_EQ(buffers.take(1 << 20), 0u);
   buffers.rest();
@@ -64,7 +65,7 @@ TEST(CopyBuffers, HaveNoneWithoutMemory) {
 
 TEST(CopyBuffers, HaveMemoryFromTheFirstTakeUntilTheyRest) {
   Room room;
-  CopyBuffers buffers(room.segment, room.arena, 4 << 20);
+  CopyBuffers buffers(room.segment, room.arena, 4 << 20, room.collapsing);
   EXPECT_EQ(buffers.span(), 4u << 20);
   EXPECT_LT(file_bytes(room.segment.fd()), 1u << 20);
   const std::size_t first = buffers.take(1000);
@@ -83,7 +84,7 @@ TEST(CopyBuffers, HaveMemoryFromTheFirstTakeUntilTheyRest) {
 TEST(CopyBuffers, HaveOneMemoryWhoeverTakesFirst) {
   for (int round = 0; round < 20; ++round) {
     Room room;
-    CopyBuffers buffers(room.segment, room.arena, 1 << 20);
+    CopyBuffers buffers(room.segment, room.arena, 1 << 20, room.collapsing);
     std::array<std::size_t, 8> taken{};
     {
       std::vector<std::jthread> threads;
@@ -99,7 +100,7 @@ TEST(CopyBuffers, HaveOneMemoryWhoeverTakesFirst) {
 TEST(CopyBuffers, NeverOverlap) {
   Room room;
   for (const std::size_t span : {std::size_t{5} << 10, std::size_t{200} << 10, std::size_t{2} << 20}) {
-    CopyBuffers buffers(room.segment, room.arena, span);
+    CopyBuffers buffers(room.segment, room.arena, span, room.collapsing);
     std::mt19937 random(7);
     std::map<std::size_t, std::size_t> held;  // offset, bytes
     std::size_t free = buffers.span();

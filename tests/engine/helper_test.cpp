@@ -173,7 +173,7 @@ TEST(Helper, AndTheRankDoNotGetInEachOthersWay) {
                 for (unsigned n = all() % 3; n > 0; --n)
                   sums.push_back(std::make_unique<Sum>(h, choosers, 1 + lengths[all() % 6] / 8));
                 if (own() % 3 == 0) usleep(own() % 700);
-                if (own() % 4 == 0) h.team.process().progress.poll();
+                if (own() % 4 == 0) h.team.process().progress().poll();
                 for (const auto& message : messages) {
                   h.messenger.wait(message->request);
                   good &= message->right();
@@ -207,15 +207,15 @@ TEST(Helper, EndsWhereverItSleeps) {
 
 // ---------------------------------------------------------------- where it runs
 
-memory::CpuSet cpus(std::initializer_list<int> list) {
-  memory::CpuSet set;
+machine::CpuSet cpus(std::initializer_list<int> list) {
+  machine::CpuSet set;
   for (const int cpu : list) set.bits.set(std::size_t(cpu));
   return set;
 }
 
-std::string spare_cpus(const memory::CpuSet& granted, const memory::CpuSet& own, std::vector<memory::CpuSet> ranks,
-                       const memory::CpuSet& near = {}, double quota = 1000) {
-  const auto found = memory::find_spare_cpus(granted, own, ranks, near, quota);
+std::string spare_cpus(const machine::CpuSet& granted, const machine::CpuSet& own, std::vector<machine::CpuSet> ranks,
+                       const machine::CpuSet& near = {}, double quota = 1000) {
+  const auto found = machine::find_spare_cpus(granted, own, ranks, near, quota);
   return found.cpus.list() + (found.free ? " free" : "");
 }
 

@@ -28,6 +28,8 @@
 namespace nearfield::memory {
 namespace {
 
+using namespace machine;
+
 TEST(Segment, IsSealedAgainstResizing) {
   auto segment = Segment::create(64 << 20);
   ASSERT_TRUE(segment) << segment.error().text;

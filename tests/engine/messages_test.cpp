@@ -656,7 +656,7 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
 // One way is faster from acceptance to end, but costs the sender more between messages; then no choice is offered for
 // a while.
 TEST(Ways, SeeWhatAMessageLeavesBehind) {
-  tuning::pace = {};
+  globals().pace = nullptr;
   for (const bool rewritten : {false, true}) {
     Ways ways;
     std::uint64_t now = 1000;
@@ -694,7 +694,7 @@ TEST(Offers, AreSkippedForAWhile) {
   EXPECT_FALSE(offers.skip(1 << 20, true)) << "another class of lengths";
   unsigned skipped = 0;
   while (offers.skip(60000, true)) ++skipped;
-  EXPECT_EQ(skipped, tuning::pace.watch);
+  EXPECT_EQ(skipped, tuning::pace().watch);
 }
 
 // Large messages go every way for a while, arrive whole, and then one way. `mapped`: whether others can map their

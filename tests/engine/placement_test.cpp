@@ -223,7 +223,7 @@ struct Here : ::testing::Test {
 
 std::string forced_elsewhere() {
   int unknown = 0;
-  for (const auto& node : *memory_nodes()) unknown = std::max(unknown, node.number + 1);
+  for (const auto& node : *machine::memory_nodes()) unknown = std::max(unknown, node.number + 1);
   return std::to_string(unknown) + ",forced";
 }
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "engine/choosing/chooser.hpp"
+#include "engine/choosing/tuned.hpp"
 #include "engine/context/pool.hpp"
 #include "engine/creation/create.hpp"
 #include "tests/engine/child.hpp"
@@ -88,9 +89,9 @@ class PageBootstrap : public team::Bootstrap {
 using Body = std::function<bool(team::Process&, PageBootstrap&, int rank, int size)>;
 
 inline std::unique_ptr<team::Process> make_node(const Settings& settings) {
-  auto process = team::Process::create(settings);
+  static const choosing::TeamServices services;
+  auto process = team::Process::create(settings, services);
   if (!process) throw std::runtime_error(process.error().text);
-  choosing::tell_teams(**process);
   return std::move(*process);
 }
 
@@ -176,10 +177,11 @@ inline int run_members(int size, int seconds, const Body& body, const Settings& 
 
 // Until it goes, trials go at that pace.
 struct Pacing {
-  explicit Pacing(const tuning::Pace& pace) : before(std::exchange(tuning::pace, pace)) {}
-  ~Pacing() { tuning::pace = before; }
+  explicit Pacing(const tuning::Pace& pace) : pace(pace), before(globals().pace.exchange(&this->pace)) {}
+  ~Pacing() { globals().pace = before; }
   Pacing(const Pacing&) = delete;
-  const tuning::Pace before;
+  const tuning::Pace pace;
+  const tuning::Pace* const before;
 };
 
 // Whether one process may read another's memory here: emulators and some containers do not let it.

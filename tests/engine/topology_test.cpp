@@ -6,7 +6,7 @@
 
 #include "engine/machine/memory_nodes.hpp"
 
-namespace nearfield::memory {
+namespace nearfield::machine {
 namespace {
 
 TEST(Topology, OfASyntheticTwoSocketMachine) {
@@ -62,4 +62,4 @@ TEST(Topology, NodesOfADescribedMachine) {
 }
 
 }  // namespace
-}  // namespace nearfield::memory
+}  // namespace nearfield::machine

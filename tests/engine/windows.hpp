@@ -33,6 +33,9 @@ class Chance {
   std::mt19937 random_;
 };
 
+// Of the member whose thread or process this is.
+inline thread_local windows::HeldLocks held_locks{0};
+
 // A window of `bytes` zero bytes of each member, in its segment. nullptr: refused.
 inline std::unique_ptr<windows::Window> make_window(team::Process& process, PageBootstrap& bootstrap, int rank,
                                                     int size, std::size_t bytes) {
@@ -42,8 +45,8 @@ inline std::unique_ptr<windows::Window> make_window(team::Process& process, Page
   if (!memory) return nullptr;
   std::string why;
   using windows::Window;
-  return Window::create(std::move(*team), Window::Lies::in_segment, {process.segment().base() + *memory, bytes, 1}, {},
-                        why);
+  return Window::create(std::move(*team), held_locks, Window::Lies::in_segment,
+                        {process.segment().base() + *memory, bytes, 1}, {}, why);
 }
 
 inline void close(std::unique_ptr<windows::Window> window, PageBootstrap& bootstrap) {

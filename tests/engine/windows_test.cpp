@@ -355,11 +355,12 @@ TEST(Refusals, WithoutMemoryForItsWordsNobodyHasAWindow) {
                                  for (std::size_t bytes = 1 << 20; bytes >= 64; bytes /= 2)
                                    while (auto offset = process.arena().allocate(bytes, 64)) taken.push_back(*offset);
                                }
-                               const auto refused =
-                                   Window::create(std::move(*first), Window::Lies::anywhere, {}, {}, why);
+                               const auto refused = Window::create(std::move(*first), testing::held_locks,
+                                                                   Window::Lies::anywhere, {}, {}, why);
                                for (const std::size_t offset : taken) process.arena().free(offset);
                                if (refused || why.find("memory") == std::string::npos) return false;
-                               auto window = Window::create(std::move(*second), Window::Lies::anywhere, {}, {}, why);
+                               auto window = Window::create(std::move(*second), testing::held_locks,
+                                                            Window::Lies::anywhere, {}, {}, why);
                                if (!window) return false;
                                const bool good = window->lock(0, true, true) && window->unlock(0);
                                testing::close(std::move(window), bootstrap);
@@ -381,8 +382,8 @@ TEST(Refusals, WithoutReachNobodyHasAWindow) {
                                  std::byte* const base =
                                      all || rank == size - 1 ? own.data() : process.segment().base() + *offset;
                                  std::string why;
-                                 const auto window =
-                                     Window::create(std::move(*team), Window::Lies::anywhere, {base, 4096, 1}, {}, why);
+                                 const auto window = Window::create(std::move(*team), testing::held_locks,
+                                                                    Window::Lies::anywhere, {base, 4096, 1}, {}, why);
                                  return !window && why.find("reached") != std::string::npos;
                                }))
           << size;
@@ -396,8 +397,9 @@ TEST(Refusals, OfMemoryInSegmentsThereAreNone) {
                                auto offset = process.arena().allocate_zeroed(4096, 4096);
                                if (!team || !offset) return false;
                                std::string why;
-                               auto window = Window::create(std::move(*team), Window::Lies::anywhere,
-                                                            {process.segment().base() + *offset, 4096, 1}, {}, why);
+                               auto window =
+                                   Window::create(std::move(*team), testing::held_locks, Window::Lies::anywhere,
+                                                  {process.segment().base() + *offset, 4096, 1}, {}, why);
                                if (!window) return false;
                                const int next = (rank + 1) % size;
                                word(*window, next) = std::uint64_t(rank) + 1;

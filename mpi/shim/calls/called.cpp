@@ -20,8 +20,8 @@ const PerThread<Calls, threads::at::calls> calls_of_thread;
 
 namespace {
 
-std::atomic<bool> reporting{false};
-bool world_is_here = false;  // its ranks are the hang reporter's members; set before `reporting`
+constexpr auto& reporting = shim.reporting;
+constexpr auto& world_is_here = shim.world_is_here;
 
 // ---------------------------------------------------------------- what arguments mean
 
@@ -163,8 +163,7 @@ void put_beginning(char (&into)[room], const std::string& text) {
 // The thread's post of the process's board, until the thread ends.
 struct Place {
   void take(Calls& calls) {
-    static std::atomic<unsigned> taken{0};
-    taken_ = &taken;
+    auto& taken = shim.posts_taken;
     board_ = &process_ever()->header().board;
     unsigned before = taken.load(std::memory_order_relaxed);
     do {
@@ -183,7 +182,7 @@ struct Place {
     if (board_ && !post) board_->unseen.fetch_sub(1, std::memory_order_relaxed);
     if (!post) return;
     post->call.store(0, std::memory_order_relaxed);
-    taken_->fetch_and(~(1u << number_), std::memory_order_relaxed);
+    shim.posts_taken.fetch_and(~(1u << number_), std::memory_order_relaxed);
   }
 
   hang_report::CallPost* post = nullptr;
@@ -191,7 +190,6 @@ struct Place {
 
  private:
   hang_report::CallBoard* board_ = nullptr;
-  std::atomic<unsigned>* taken_ = nullptr;
   unsigned number_ = 0;
 };
 const PerThread<Place> place_of_thread;
@@ -297,8 +295,8 @@ void begin_hang_reports(team::Team* base) {
   int size = 1;
   host.Comm_size(host.world, &size);
   world_is_here = std::size_t(size) == members.size();
-  process.hang_reporter =
-      new hang_report::HangReporter(std::move(members), process.settings().stall_seconds, {name, tell});
+  process.report_hangs_to(*new hang_report::HangReporter(std::move(members), process.settings().stall_seconds,
+                                                         {name, tell}, process.company()));
   reporting.store(true, std::memory_order_release);  // SYNC: hang-reporting
   Calls& calls = *calls_of_thread;
   const CallFrame* const call = calls.innermost();  // MPI_Init

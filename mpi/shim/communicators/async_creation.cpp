@@ -60,7 +60,7 @@ void AsyncCreation::begin(Communicator& state) {
   try {
     std::shared_ptr<AsyncCreation> async_creation(new AsyncCreation(state));
     state.async_creation = async_creation;
-    under_way_.fetch_add(1, std::memory_order_relaxed);
+    shim.teams_being_created.fetch_add(1, std::memory_order_relaxed);
     bool ended = false;
     {
       const std::lock_guard lock(the_runner->mutex());
@@ -68,7 +68,7 @@ void AsyncCreation::begin(Communicator& state) {
       ended = !async_creation->fiber;
     }
     if (ended) async_creation->afterwards();
-    else process_ever()->progress.wake_assistant();
+    else process_ever()->progress().wake_assistant();
   } catch (const OutOfMemory&) {
     state.async_creation.reset();
     messages::refuse(partners(state), [&](bool, messages::VisitEdge visit) {
@@ -118,7 +118,7 @@ void AsyncCreation::afterwards() {
     first_ = call->next;
     call->go(state_.team.get());
   }
-  under_way_.fetch_sub(1, std::memory_order_relaxed);
+  shim.teams_being_created.fetch_sub(1, std::memory_order_relaxed);
   settled_.store(true, std::memory_order_release);  // SYNC: creation-settled;
 }
 

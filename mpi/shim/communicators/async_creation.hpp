@@ -37,7 +37,7 @@ class AsyncCreation final : fibers::Lane {
   // sends the others a refusal.
   static void begin(Communicator& state);
   ~AsyncCreation();
-  static bool any() { return under_way_.load(std::memory_order_relaxed) != 0; }
+  static bool any() { return shim.teams_being_created.load(std::memory_order_relaxed) != 0; }
   bool settled() const { return settled_.load(std::memory_order_acquire); }  // SYNC: creation-settled
   // Queues a call. False: it is settled, and the caller makes the call itself.
   bool defer(Deferred& call);
@@ -60,7 +60,6 @@ class AsyncCreation final : fibers::Lane {
   Communicator& state_;
   std::unique_ptr<Work> work_;
   std::atomic<bool> settled_{false};
-  static inline std::atomic<int> under_way_{0};
   std::recursive_mutex queue_lock_;  // an error handler may make further calls
   Deferred *first_ = nullptr, *last_ = nullptr;
 };

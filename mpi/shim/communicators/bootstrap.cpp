@@ -20,7 +20,7 @@ std::uint32_t HostBootstrap::all_and(std::uint32_t bits) {
 }
 
 void HostBootstrap::idle() {
-  if (team::Process* const process = process_ever()) process->progress.turn();
+  if (team::Process* const process = process_ever()) process->progress().turn();
   yield();
 }
 
@@ -35,12 +35,12 @@ struct HostBootstrap::Joining : HostWaiter {
     host.Comm_rank(comm, &rank);
     host.Comm_size(comm, &size);
     if (comm == host.world && !the_messenger) look_for_absentees(rank, size, elapsed);
-    if (const team::Process* const process = process_ever(); process && process->hang_reporter) {
+    if (const team::Process* const process = process_ever(); process && process->hang_reporter()) {
       hang_report::Awaited others;
       const std::vector<int> near = members_near(comm);
       for (int r = 0; r < int(near.size()); ++r)
         if (r != rank && near[std::size_t(r)] >= 0) others.add(near[std::size_t(r)]);
-      return process->hang_reporter->waits(elapsed, others);
+      return process->hang_reporter()->waits(elapsed, others);
     }
     const double limit = process_ever() ? process_ever()->settings().stall_seconds * 1e9 : 0;
     if (reported || limit <= 0 || double(elapsed) < limit) return;

@@ -41,25 +41,18 @@
 namespace nearfield::mpi {
 
 const PerThread<std::array<CachedCommunicator, cached_communicators>, threads::at::communicators> communicator_cache;
-std::atomic<std::uint64_t> communicator_epoch{1};
-messages::Messenger* the_messenger;  // never destroyed, as the node
-messages::StandIn* the_stand_in;
-messages::Helper* the_helper;
-
-std::recursive_mutex first_use;
 
 namespace {
 
-enum class Phase { before, starting, running, unavailable, finished };
-std::atomic<Phase> phase{Phase::before};
-std::mutex start_mutex;
-team::Process* the_process;  // never destroyed: other libraries' exit handlers may still make MPI calls
-team::Team* base_team;       // of the world, or of its processes on this node
-Near near_ranks;             // ranks of the world on this node, as of MPI_Init
-std::string why_no_team;     // in MPI_Init: reason of the last communicator without a team
-bool several_nodes;          // the world has no team of all its ranks
-int keyval;
-int last_keyval;  // of the attribute whose callback calls end_of_program() in MPI_Finalize
+constexpr auto& phase = shim.phase;
+constexpr auto& start_mutex = shim.start_mutex;
+constexpr auto& the_process = shim.process;
+constexpr auto& base_team = shim.base_team;
+Near& near_ranks() { return made(shim.near_ranks); }
+std::string& why_no_team() { return made(shim.why_no_team); }
+constexpr auto& several_nodes = shim.several_nodes;
+constexpr auto& keyval = shim.keyval;
+constexpr auto& last_keyval = shim.last_keyval;
 
 // A duplicate of a communicator starts without state.
 int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
@@ -83,10 +76,9 @@ int forget(MPI_Comm, int, void* value, void*) {
   Communicator* const kept = state.release();  // operations that are under way or planned need it
   if (&team == base_team) return MPI_SUCCESS;  // the messenger lives on it
   team.orphan();
-  team.abandoned_context = kept;
-  team.users.fetch_add(1, std::memory_order_relaxed);
-  if (!kept->leaving.outlive(team.context(), let_go)) team.users.fetch_sub(1, std::memory_order_relaxed);
-  let_go(team);
+  kept->keep();
+  if (!kept->leaving.outlive(team.context(), *kept)) kept->let_go();
+  kept->let_go();
   return MPI_SUCCESS;
 }
 
@@ -125,18 +117,10 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
 void watch(Communicator& state) {
   team::Team* const team = state.near_team();
   if (!host.Comm_is_revoked || !team) return;
-  team->abandoned_context = &state;
-  // The program's threads ask the host; a progress thread must not.
-  team->abandoned = [](void* context) {
-    return !waiting::own_thread && revoked_slowly(static_cast<Communicator*>(context)->comm);
-  };
+  team->user = &state;
 }
 
 }  // namespace
-
-fibers::Runner* the_runner;
-std::atomic<int> open_windows{0};
-std::atomic<std::uint32_t> host_requests_seen{0};
 
 namespace {
 std::unique_ptr<choosing::Chooser> new_chooser() try {
@@ -146,11 +130,14 @@ std::unique_ptr<choosing::Chooser> new_chooser() try {
 }
 }  // namespace
 
-void let_go(team::Team& team) {
-  if (team.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // SYNC: team-users
-  const std::unique_ptr<Communicator> state(static_cast<Communicator*>(team.abandoned_context));
-  team::Team::close(std::move(state->team));
+void Communicator::let_go() {
+  if (users_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // SYNC: team-users
+  team::Team::close(std::move(team));
+  delete this;
 }
+
+// The program's threads ask the host; a progress thread must not.
+bool Communicator::abandoned() const { return !waiting::own_thread && revoked_slowly(comm); }
 
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser) {
   state.team = std::move(team);
@@ -180,7 +167,7 @@ void make_team(Communicator& state) {
       install_team(state, std::move(*team), std::move(chooser));
     } else {
       log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
-      if (!running()) why_no_team = team.error().text;
+      if (!running()) why_no_team() = team.error().text;
     }
   } catch (const OutOfMemory&) {  // while making the text of an error that all members have
   }
@@ -242,7 +229,7 @@ void start_messages_of_node(MPI_Comm comm, bool threaded) {
     return creation::decline_team(size, bootstrap);
   }
   make_team(*state);
-  near_ranks.note(state->team.get());
+  near_ranks().note(state->team.get());
   if (state->team) make_messenger(*state, threaded);
   if (the_messenger) state.release();  // the messenger keeps its team for ever
 }
@@ -251,7 +238,7 @@ void start_messages_of_node(MPI_Comm comm, bool threaded) {
 void start_messages(bool threaded) {
   auto state = describe(host.world);
   make_team(*state);
-  near_ranks.note(state->team.get());
+  near_ranks().note(state->team.get());
   if (state->team) {
     make_messenger(*state, threaded);
     if (the_messenger) state->context = 1;
@@ -278,7 +265,7 @@ void start_hang_reports() try {
   calls::begin_hang_reports(base_team);
   const std::string& signal = the_process->settings().stall_signal;
   if (signal.empty()) return;
-  if (auto listening = the_process->hang_reporter->listen(signal); !listening)
+  if (auto listening = the_process->hang_reporter()->listen(signal); !listening)
     log_line(LogLevel::warn, "NEARFIELD_STALL_SIGNAL=%s calls no hang reporter: %s", signal.c_str(),
              listening.error().text.c_str());
 } catch (const OutOfMemory&) {
@@ -324,6 +311,14 @@ void cannot_honour(const std::string& complaints) {
   let_launchers_forward();
   host.Abort(host.world, 1);
 }
+
+// Never destroyed, as the process.
+struct ShimServices final : choosing::TeamServices {
+  using choosing::TeamServices::TeamServices;
+  std::string describe(std::uint64_t doing) const override {
+    return windows::is_of_window(doing) ? windows::describe(doing) : choosing::TeamServices::describe(doing);
+  }
+};
 }  // namespace
 
 void start_node(int thread_level, bool collectively) {
@@ -360,20 +355,17 @@ void start_node(int thread_level, bool collectively) {
   }
   // Without a process context we still answer the others when they create a team, so that all fall back to the host.
   if (settings.enabled) try {
-      auto created = team::Process::create(
-          settings, [](const std::string& why) { cannot_honour("NEARFIELD_MEMORY: " + why + "\n"); });
+      auto created = team::Process::create(settings, *new ShimServices(std::move(tuned)), [](const std::string& why) {
+        cannot_honour("NEARFIELD_MEMORY: " + why + "\n");
+      });
       if (created) {
         the_process = created->release();
-        the_runner = &the_process->runner;
+        the_runner = &the_process->runner();
         the_runner->keep(2 * (context::further + 1));  // for two communicators, including the creation of their teams
-        the_process->progress.set_host(&progress_of_host());
-        choosing::tell_teams(*the_process, tuned.release());  // kept as long as there are teams
-        the_process->describe = [](std::uint64_t doing) {
-          return windows::is_of_window(doing) ? windows::describe(doing) : collectives::describe_call(doing);
-        };
+        the_process->progress().set_host(&progress_of_host());
       } else {
         log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
-        why_no_team = "no shared memory: " + created.error().text;
+        why_no_team() = "no shared memory: " + created.error().text;
       }
     } catch (const OutOfMemory&) {
       log_line(LogLevel::info, "out of memory, the host serves every call");
@@ -401,7 +393,7 @@ void start_node(int thread_level, bool collectively) {
     if (helped && size > 1) start_helper();
   }
   phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // SYNC: phase
-  tell_outcome({rank, size, ready, settings.enabled, collectively, near_ranks, why_no_team});
+  tell_outcome({rank, size, ready, settings.enabled, collectively, near_ranks(), why_no_team()});
 }
 
 std::uint64_t mix_context(std::uint64_t a, std::uint64_t b) {  // the finaliser of splitmix64, twice

@@ -46,7 +46,14 @@ enum class Side : std::uint8_t { unknown, near, both, far };
 
 class AsyncCreation;
 
-struct Communicator {
+struct Communicator final : team::TeamUser {
+  // References: the program's, and one of each operation that is under way or planned. The last to go closes the team
+  // and frees the state.
+  void keep() { users_.fetch_add(1, std::memory_order_relaxed); }
+  void let_go();
+  bool abandoned() const override;
+  void left() override { let_go(); }
+
   std::unique_ptr<team::Team> team;                                // of all ranks, if they share a node
   std::unique_ptr<choosing::Chooser> chooser;                      // for its calls; made with the team
   choosing::Leaving leaving;                                       // bodies of calls that we have left
@@ -80,6 +87,9 @@ struct Communicator {
   // (partitioned.cpp).
   std::map<std::tuple<int, int, bool>, std::uint32_t> partitioned;
   std::unique_ptr<const Neighborhood> neighborhood;  // made by the first call that needs it
+
+ private:
+  std::atomic<int> users_{1};
 };
 
 struct CachedCommunicator {
@@ -91,10 +101,10 @@ inline constexpr unsigned cached_communicators = 8;
 extern const PerThread<std::array<CachedCommunicator, cached_communicators>, threads::at::communicators>
     communicator_cache;
 // Incremented whenever a communicator's state is freed, which invalidates the caches.
-extern std::atomic<std::uint64_t> communicator_epoch;
+inline constexpr auto& communicator_epoch = shim.communicator_epoch;
 
 // The host serves revoked communicators: its calls return the error that the program expects (revoking.cpp).
-extern std::atomic<bool> may_be_revoked;  // some communicator has been revoked
+inline constexpr auto& may_be_revoked = shim.may_be_revoked;  // some communicator has been revoked
 bool revoked_slowly(MPI_Comm comm);
 inline bool revoked(MPI_Comm comm) { return may_be_revoked.load(std::memory_order_relaxed) && revoked_slowly(comm); }
 void look_for_revoked();  // notices revocation by other ranks
@@ -109,9 +119,6 @@ void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::un
 inline void settle_left(Communicator& state) {
   if (state.leaving.left()) state.leaving.settle(state.team->context());
 }
-// Drops a reference to `team` (Team::users), of its communicator or of an operation. The last one closes the team and
-// frees the communicator's state.
-void let_go(team::Team& team);
 // Collective. Creates another team of the same ranks, which share a node; nullptr on all: it cannot be had.
 std::unique_ptr<team::Team> separate_team(const Communicator& state);
 // Collective over all its ranks. False: they share a node, and nothing has been made.
@@ -149,9 +156,9 @@ inline std::uint64_t context_of_plan(const Communicator& c, std::uint64_t plan) 
 }
 
 // The messenger of this process; nullptr: the host serves all messages.
-extern messages::Messenger* the_messenger;
+inline constexpr messages::Messenger*& the_messenger = shim.messenger;
 // Runs bodies of operations that may overlap others; may be null.
-extern fibers::Runner* the_runner;
+inline constexpr fibers::Runner*& the_runner = shim.runner;
 inline bool run_bodies() { return the_runner && the_runner->busy() && the_runner->poll(); }
 // Progresses our messages and bodies. Returns whether anything moved.
 inline bool poll_ours() {
@@ -163,7 +170,7 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
 // Progresses the host in our waits.
 waiting::Foreign& progress_of_host();
 // Guards the first use of a communicator by several threads; recursive, since an error handler may call us again.
-extern std::recursive_mutex first_use;
+inline constexpr auto& first_use = shim.first_use;
 void set_members(MPI_Comm comm);  // sets the messenger's members: the processes of that communicator
 MPI_Group world_group();
 // Returns whether MPI's world and we are initialised: then all its processes join our collective calls.
@@ -213,9 +220,10 @@ void wait_in_host(Done done, Waiter&& waiter = {}) {
 
 // Operations of the host that may need this rank while it waits for ours. We see only completions of its requests: a
 // program that has completed some lately counts as having others under way.
-extern std::atomic<int> open_windows;  // of the host's
-extern std::atomic<bool> threads_in_sessions;
-extern std::atomic<std::uint32_t> host_requests_seen;
+inline constexpr auto& open_windows = shim.open_windows;  // of the host's
+// A session uses threads: world and sessions share the messenger.
+inline constexpr auto& threads_in_sessions = shim.threads_in_sessions;
+inline constexpr auto& host_requests_seen = shim.host_requests_seen;
 inline void note_host_request() {
   host_requests_seen.store(host_requests_seen.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }

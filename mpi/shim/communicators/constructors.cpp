@@ -12,23 +12,25 @@
 #include "mpi/shim/process/functions.hpp"
 
 namespace nearfield::mpi {
-namespace {
 
 // Communicators that the program has freed while their team was being created. Waiting here could deadlock, and our
 // threads must not call the host, so they are freed when the program completes a collective, or in a later call.
-struct Freed {
+struct FreedCommunicators {
   std::mutex mutex;
   std::vector<MPI_Comm> all;
   std::atomic<bool> any{false};
 };
-Freed& freed = *new Freed;  // never destroyed
+
+namespace {
+
+FreedCommunicators& freed() { return made(shim.freed_communicators); }
 
 bool free_when_created(MPI_Comm* comm) {
   const Communicator* const state = *comm == host.comm_null ? nullptr : communicator_of(*comm);
   if (!state || !is_being_created(*state)) return false;
-  const std::lock_guard lock(freed.mutex);
-  freed.all.push_back(*comm);
-  freed.any.store(true, std::memory_order_relaxed);
+  const std::lock_guard lock(freed().mutex);
+  freed().all.push_back(*comm);
+  freed().any.store(true, std::memory_order_relaxed);
   *comm = host.comm_null;
   return true;
 }
@@ -36,18 +38,18 @@ bool free_when_created(MPI_Comm* comm) {
 }  // namespace
 
 void free_created() {
-  if (!freed.any.load(std::memory_order_relaxed)) [[likely]]
+  if (!freed().any.load(std::memory_order_relaxed)) [[likely]]
     return;
   std::vector<MPI_Comm> created;
   {
-    const std::lock_guard lock(freed.mutex);
-    std::erase_if(freed.all, [&](MPI_Comm comm) {
+    const std::lock_guard lock(freed().mutex);
+    std::erase_if(freed().all, [&](MPI_Comm comm) {
       const Communicator* const state = communicator_of(comm);
       if (state && is_being_created(*state)) return false;
       created.push_back(comm);
       return true;
     });
-    freed.any.store(!freed.all.empty(), std::memory_order_relaxed);
+    freed().any.store(!freed().all.empty(), std::memory_order_relaxed);
   }
   for (MPI_Comm& comm : created) host.Comm_free(&comm);
 }
@@ -117,7 +119,6 @@ int Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const 
 
 // Called by the group's ranks alone, which count the calls with this group and tag.
 int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) {
-  static std::mutex counting;  // threads may make communicators of the same parent, with other tags
   Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
   std::uint64_t name = 0, context = 0;
   int size = 0;
@@ -127,7 +128,8 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
     if (host.Group_translate_ranks(group, size, ranks.data(), world_group(), members.data()) == MPI_SUCCESS) {
       name = mix_context(state->context ^ 0x67726f7570, std::uint64_t(tag));
       for (const int member : members) name = mix_context(name, std::uint64_t(member) + 1);
-      const std::lock_guard lock(counting);
+      // Threads may make communicators of the same parent, with other tags.
+      const std::lock_guard lock(shim.counting_children);
       context = mix_context(name, state->partial_births[name] + 1);
     }
   }
@@ -135,7 +137,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
   const int code = host.Comm_create_group(comm, group, tag, child);
   if (code != MPI_SUCCESS || !child || !context) return code;
   {
-    const std::lock_guard lock(counting);
+    const std::lock_guard lock(shim.counting_children);
     ++state->partial_births[name];
   }
   adopt(*child, context);

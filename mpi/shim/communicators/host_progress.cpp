@@ -39,8 +39,8 @@ bool ProgressOfHost::needs_us() {
   for (const auto* const count : {&open_windows, &any_source_requests, &transfers_under_way})
     if (count->load(std::memory_order_relaxed) > 0) return true;
   constexpr std::uint64_t lately = 1'000'000'000;
-  static std::atomic<std::uint32_t> known{0};
-  static std::atomic<std::uint64_t> until{0};
+  auto& known = shim.host_requests_known;
+  auto& until = shim.host_needs_us_until;
   const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
   if (seen != known.load(std::memory_order_relaxed)) {
     known.store(seen, std::memory_order_relaxed);
@@ -59,12 +59,11 @@ waiting::Foreign& progress_of_host() {
 }
 
 waiting::Progress& HostWaiter::progress() {
-  static waiting::Progress nothing_of_ours;
-  return process_ever() ? process_ever()->progress : nothing_of_ours;
+  return process_ever() ? process_ever()->progress() : made(shim.nothing_of_ours);
 }
 
 void HostWaiter::tell_hang_reporter(std::uint64_t elapsed, const hang_report::Awaited& awaited) {
-  if (process_ever() && process_ever()->hang_reporter) process_ever()->hang_reporter->waits(elapsed, awaited);
+  if (process_ever() && process_ever()->hang_reporter()) process_ever()->hang_reporter()->waits(elapsed, awaited);
 }
 
 const waiting::Policy& wait_policy() {
@@ -84,7 +83,7 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
     }
     void inspect(std::uint64_t elapsed) { HostWaiter::tell_hang_reporter(elapsed, {}); }
   };
-  waiting::wait_slowly(wait_policy(), done, Waiter(process_ever()->progress, also));
+  waiting::wait_slowly(wait_policy(), done, Waiter(process_ever()->progress(), also));
 }
 
 }  // namespace nearfield::mpi

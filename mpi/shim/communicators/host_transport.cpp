@@ -9,8 +9,6 @@ namespace nearfield::mpi {
 using hierarchy::LaneTransfer;
 using hierarchy::Move;
 
-std::atomic<int> transfers_under_way{0};
-
 HostTransport::HostTransport(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank)
     : comm_(comm),
       within_(within),

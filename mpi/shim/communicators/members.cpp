@@ -6,7 +6,7 @@
 namespace nearfield::mpi {
 namespace {
 
-MPI_Group members_group;  // of the messenger's members
+constexpr auto& members_group = shim.members_group;
 
 }  // namespace
 

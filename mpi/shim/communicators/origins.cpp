@@ -21,6 +21,12 @@
 #include "mpi/shim/process/functions.hpp"
 
 namespace nearfield::mpi {
+
+struct ContextsOfNames {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::uint64_t> count;
+};
+
 namespace {
 
 using Ranks = std::vector<int>;  // in the world
@@ -49,12 +55,11 @@ struct Groups {
 std::uint64_t agree(MPI_Comm inter, MPI_Comm local) {
   const Groups groups(inter);
   if (!groups.known()) return 0;
-  static std::atomic<std::uint64_t> made{0};
   int rank = 0, root = 0, code = MPI_SUCCESS;
   host.Comm_rank(inter, &rank);
   std::uint64_t context = 0;
   if (groups.ours_is_first()) {
-    if (rank == 0) context = mix_context(mix_context(0x61677265, std::uint64_t(groups.own[0])), ++made);
+    if (rank == 0) context = mix_context(mix_context(0x61677265, std::uint64_t(groups.own[0])), ++shim.agreed_contexts);
     code = host.Bcast(&context, 1, MPI_UINT64_T, 0, local);
     root = rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
   }
@@ -87,10 +92,9 @@ std::uint64_t name_of(const char* tag) {
 
 // Returns the context of the next communicator of that name. Several threads may call it, for different names.
 std::uint64_t next_of(std::uint64_t name) {
-  static std::mutex counting;
-  static auto& made = *new std::map<std::uint64_t, std::uint64_t>;  // never destroyed
-  const std::lock_guard lock(counting);
-  return mix_context(name, ++made[name]);
+  ContextsOfNames& known = made(shim.contexts_of_names);
+  const std::lock_guard lock(known.mutex);
+  return mix_context(name, ++known.count[name]);
 }
 
 }  // namespace

@@ -19,11 +19,11 @@
 #include "engine/base/log.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "engine/team/presence.hpp"
+#include "mpi/shim/process/globals.hpp"
 #include "mpi/shim/process/host.hpp"
 #include "mpi/shim/process/launchers.hpp"
 
 namespace nearfield::mpi {
-namespace {
 
 // The job, by those variables of the launcher that the hosts themselves depend on.
 struct Job {
@@ -31,6 +31,8 @@ struct Job {
   pid_t launcher = 0;    // ancestor of all ranks on this node, if no variable names the job
   int rank = -1;
 };
+
+namespace {
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -58,10 +60,20 @@ Job find_job() {
   return job;
 }
 
-Job job;
-std::optional<team::Presence> presence;
-bool announced = false;   // our name is bound
-bool met_by_init = true;  // the host's MPI_Init returns after all have announced themselves
+}  // namespace
+
+struct JobPresence {
+  Job job;
+  std::optional<team::Presence> presence;
+  bool announced = false;                   // our name is bound
+  bool met_by_init = true;                  // the host's MPI_Init returns after all have announced themselves
+  std::mutex beginning;                     // sessions of several threads
+  std::uint64_t next_look = 2'000'000'000;  // nanoseconds of waiting
+};
+
+namespace {
+
+JobPresence& own() { return made(shim.presence); }
 
 // Returns whether the launcher says that all ranks are on this node.
 bool on_one_node(int size) {
@@ -115,14 +127,15 @@ std::vector<std::string> find_absentees() {
     struct stat about {};
     if (process <= 0 || stat(at.c_str(), &about) || about.st_uid != geteuid()) continue;
     const std::string environment = contents(at + "/environ"), space = variable("PMIX_NAMESPACE");
-    const bool ours = space.empty() ? job.launcher && value_in(environment, "PMI_SIZE") == variable("PMI_SIZE") &&
-                                          descends_from(process, job.launcher)
+    const bool ours = space.empty() ? own().job.launcher && value_in(environment, "PMI_SIZE") == variable("PMI_SIZE") &&
+                                          descends_from(process, own().job.launcher)
                                     : value_in(environment, "PMIX_NAMESPACE") == space;
     const std::string number = value_in(environment, space.empty() ? "PMI_RANK" : "PMIX_RANK");
     const std::string maps = contents(at + "/maps");
     if (!ours || number.empty() || maps.empty()) continue;
     const int rank = std::atoi(number.c_str());
-    if (maps.find("/libnearfield") != maps.npos && !(presence && presence->has_withdrawn(rank))) with.push_back(rank);
+    if (maps.find("/libnearfield") != maps.npos && !(own().presence && own().presence->has_withdrawn(rank)))
+      with.push_back(rank);
     const std::string program = contents(at + "/cmdline");
     without[rank] = number + " (process " + entry->d_name + ", " + program.substr(0, program.find('\0')) + ")";
   }
@@ -137,13 +150,12 @@ std::vector<std::string> find_absentees() {
 
 // Tries twice if memory is short: a rank without its name would wait for others, which find it absent and stay out.
 void announce_presence() {
-  static std::mutex beginning;  // sessions of several threads
-  const std::lock_guard lock(beginning);
-  if (presence) return;
+  const std::lock_guard lock(own().beginning);
+  if (own().presence) return;
   for (int attempt = 0; attempt < 2; ++attempt) try {
-      job = find_job();
-      presence.emplace(job.identity, job.rank);
-      announced = !job.identity.empty() && job.rank >= 0 && presence->announce();
+      own().job = find_job();
+      own().presence.emplace(own().job.identity, own().job.rank);
+      own().announced = !own().job.identity.empty() && own().job.rank >= 0 && own().presence->announce();
       return;
     } catch (const OutOfMemory&) {
     }
@@ -151,15 +163,15 @@ void announce_presence() {
 
 void announce_before_session() {
   announce_presence();
-  met_by_init = false;
+  own().met_by_init = false;
 }
 
 bool ranks_are_absent(int rank, int size) {
-  if (size == 1 || !announced || !met_by_init || job.rank != rank || !on_one_node(size)) return false;
-  const std::vector<int> absent = presence->absentees(size);
+  if (size == 1 || !own().announced || !own().met_by_init || own().job.rank != rank || !on_one_node(size)) return false;
+  const std::vector<int> absent = own().presence->absentees(size);
   if (absent.empty()) return false;
-  // For ranks that could not find out, since their environment lacks something: they end the job.
-  presence->withdraw();
+  // For ranks that could not find out, since their environment lacks something: they end the own().job.
+  own().presence->withdraw();
   int first = 0;  // the first rank that is present writes the line
   while (std::ranges::binary_search(absent, first)) ++first;
   if (first == rank) {
@@ -174,7 +186,7 @@ bool ranks_are_absent(int rank, int size) {
 }
 
 void look_for_absentees(int rank, int size, std::uint64_t waited) {
-  static std::uint64_t next = 2'000'000'000;
+  std::uint64_t& next = own().next_look;
   if (waited < next || size == 1) return;
   next = waited * 2;
   const std::vector<std::string> absent = find_absentees();

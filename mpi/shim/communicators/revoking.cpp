@@ -14,10 +14,8 @@
 
 namespace nearfield::mpi {
 
-std::atomic<bool> may_be_revoked{false};
-
 namespace {
-std::atomic<bool> one_is_revoked{false};  // known without asking the host
+constexpr auto& one_is_revoked = shim.one_is_revoked;  // known without asking the host
 }
 
 void note_revoked() {

@@ -11,7 +11,6 @@
 #include "mpi/shim/process/functions.hpp"
 
 namespace nearfield::mpi {
-namespace {
 
 // Hosts return the same group several times, to be freed as often.
 struct Noted {
@@ -23,18 +22,21 @@ struct NotedGroups {
   std::map<MPI_Group, Noted> all;
   std::atomic<bool> any{false};  // relaxed: a thread that uses a group got its handle from the one that noted it
 };
-NotedGroups& noted = *new NotedGroups;  // never destroyed
+
+namespace {
+
+NotedGroups& noted() { return made(shim.noted_groups); }
 
 void note(MPI_Group group, Origin origin) {
   if (!origin || group == MPI_GROUP_NULL || group == MPI_GROUP_EMPTY) return;
-  const std::lock_guard lock(noted.mutex);
-  Noted& one = noted.all[group];
+  const std::lock_guard lock(noted().mutex);
+  Noted& one = noted().all[group];
   one = {origin, one.origin == origin ? one.references + 1 : 1};
-  noted.any.store(true, std::memory_order_relaxed);
+  noted().any.store(true, std::memory_order_relaxed);
 }
 
 int derived(int code, const MPI_Group* made, MPI_Group from, MPI_Group or_from = MPI_GROUP_NULL) {
-  if (!noted.any.load(std::memory_order_relaxed) || code != MPI_SUCCESS) [[likely]]
+  if (!noted().any.load(std::memory_order_relaxed) || code != MPI_SUCCESS) [[likely]]
     return code;
   const Origin first = origin_of_group(from);
   note(*made, first ? first : origin_of_group(or_from));
@@ -44,11 +46,11 @@ int derived(int code, const MPI_Group* made, MPI_Group from, MPI_Group or_from =
 }  // namespace
 
 Origin origin_of_group(MPI_Group group) {
-  if (!noted.any.load(std::memory_order_relaxed)) [[likely]]
+  if (!noted().any.load(std::memory_order_relaxed)) [[likely]]
     return 0;
-  const std::lock_guard lock(noted.mutex);
-  const auto found = noted.all.find(group);
-  return found == noted.all.end() ? 0 : found->second.origin;
+  const std::lock_guard lock(noted().mutex);
+  const auto found = noted().all.find(group);
+  return found == noted().all.end() ? 0 : found->second.origin;
 }
 
 int Session_finalize(MPI_Session* session) {
@@ -101,11 +103,11 @@ int Group_difference(MPI_Group a, MPI_Group b, MPI_Group* made) {
 int Group_free(MPI_Group* group) {
   const MPI_Group freed = group ? *group : MPI_GROUP_NULL;
   const int code = host.Group_free(group);
-  if (!noted.any.load(std::memory_order_relaxed) || code != MPI_SUCCESS) [[likely]]
+  if (!noted().any.load(std::memory_order_relaxed) || code != MPI_SUCCESS) [[likely]]
     return code;
-  const std::lock_guard lock(noted.mutex);
-  if (const auto found = noted.all.find(freed); found != noted.all.end() && --found->second.references == 0)
-    noted.all.erase(found);
+  const std::lock_guard lock(noted().mutex);
+  if (const auto found = noted().all.find(freed); found != noted().all.end() && --found->second.references == 0)
+    noted().all.erase(found);
   return code;
 }
 

@@ -15,19 +15,51 @@
 
 namespace nearfield::mpi::devices {
 
-std::atomic<const link_map*> newest{nullptr};
-std::atomic<bool> loaded{false};
-
 namespace {
 
-// Functions of a run-time.
+// A run-time: its functions are bound once.
 struct Runtime {
   const char* library;  // prefix of its file name
   bool (*bind)(void* library);
   bool (*is_device)(const void* address);
   bool (*copy)(void* to, const void* from, std::size_t bytes);
-  std::atomic<bool> bound{false};
 };
+
+constexpr std::size_t runtime_count = 2;
+
+}  // namespace
+}  // namespace nearfield::mpi::devices
+
+struct nearfield::mpi::DeviceRuntimes {
+  struct {
+    int (*get_attribute)(void* value, int attribute, std::uintptr_t address);
+    int (*memcpy_any)(std::uintptr_t to, std::uintptr_t from, std::size_t bytes);
+    int (*push_context)(void* context);
+    int (*pop_context)(void** context);
+    int (*synchronize)(void* stream);
+  } cuda = {};
+  struct HipAttributes {
+    int type, device;
+    void *device_pointer, *host_pointer;
+    int is_managed;
+    unsigned flags;
+    char reserved[64];
+  };
+  struct {
+    int (*get_attributes)(HipAttributes* attributes, const void* address);
+    int (*memcpy_any)(void* to, const void* from, std::size_t bytes, int direction);
+    int (*get_last_error)();
+    int type_device;
+  } hip = {};
+  std::atomic<bool> bound[devices::runtime_count] = {};
+  std::mutex mutex;
+  void* kept = nullptr;  // handle of the newest library
+};
+
+namespace nearfield::mpi::devices {
+namespace {
+
+DeviceRuntimes& own() { return made(shim.devices); }
 
 template <class Function>
 bool find(void* library, const char* name, Function& function) {
@@ -40,13 +72,8 @@ namespace cuda {
 
 constexpr int attribute_context = 1, attribute_memory_type = 2, attribute_is_managed = 8, type_device = 2;
 
-int (*get_attribute)(void* value, int attribute, std::uintptr_t address);
-int (*memcpy_any)(std::uintptr_t to, std::uintptr_t from, std::size_t bytes);
-int (*push_context)(void* context);
-int (*pop_context)(void** context);
-int (*synchronize)(void* stream);
-
 bool bind(void* library) {
+  auto& [get_attribute, memcpy_any, push_context, pop_context, synchronize] = own().cuda;
   return find(library, "cuPointerGetAttribute", get_attribute) && find(library, "cuMemcpy", memcpy_any) &&
          find(library, "cuCtxPushCurrent_v2", push_context) && find(library, "cuCtxPopCurrent_v2", pop_context) &&
          find(library, "cuStreamSynchronize", synchronize);
@@ -55,19 +82,21 @@ bool bind(void* library) {
 bool is_device(const void* address) {
   unsigned type = 0, managed = 0;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  if (get_attribute(&type, attribute_memory_type, at) || type != type_device) return false;
-  return get_attribute(&managed, attribute_is_managed, at) || !managed;
+  if (own().cuda.get_attribute(&type, attribute_memory_type, at) || type != type_device) return false;
+  return own().cuda.get_attribute(&managed, attribute_is_managed, at) || !managed;
 }
 
 bool copy(void* to, const void* from, std::size_t bytes) {
   // This thread may have another context, or none.
   void* context = nullptr;
   for (const void* const side : {static_cast<const void*>(to), from})
-    if (!context && is_device(side)) get_attribute(&context, attribute_context, reinterpret_cast<std::uintptr_t>(side));
-  const bool pushed = context && push_context(context) == 0;
-  bool good = memcpy_any(reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from), bytes) == 0;
-  good = good && synchronize(nullptr) == 0;  // a copy from pageable memory may end later than the call
-  if (pushed) pop_context(&context);
+    if (!context && is_device(side))
+      own().cuda.get_attribute(&context, attribute_context, reinterpret_cast<std::uintptr_t>(side));
+  const bool pushed = context && own().cuda.push_context(context) == 0;
+  bool good =
+      own().cuda.memcpy_any(reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from), bytes) == 0;
+  good = good && own().cuda.synchronize(nullptr) == 0;  // a copy from pageable memory may end later than the call
+  if (pushed) own().cuda.pop_context(&context);
   return good;
 }
 
@@ -75,52 +104,46 @@ bool copy(void* to, const void* from, std::size_t bytes) {
 
 namespace hip {
 
-struct Attributes {
-  int type, device;
-  void *device_pointer, *host_pointer;
-  int is_managed;
-  unsigned flags;
-  char reserved[64];
-};
 constexpr int any_direction = 4;
 
-int (*get_attributes)(Attributes* attributes, const void* address);
-int (*memcpy_any)(void* to, const void* from, std::size_t bytes, int direction);
-int (*get_last_error)();
-int type_device = 2;
-
 bool bind(void* library) {
+  auto& hip = own().hip;
   int (*get_version)(int*) = nullptr;
   int version = 0;
   if (!find(library, "hipRuntimeGetVersion", get_version) || get_version(&version)) return false;
-  type_device = version >= 60'000'000 ? 2 : 1;
-  return find(library, "hipPointerGetAttributes", get_attributes) && find(library, "hipMemcpy", memcpy_any) &&
-         find(library, "hipGetLastError", get_last_error);
+  hip.type_device = version >= 60'000'000 ? 2 : 1;
+  return find(library, "hipPointerGetAttributes", hip.get_attributes) && find(library, "hipMemcpy", hip.memcpy_any) &&
+         find(library, "hipGetLastError", hip.get_last_error);
 }
 
 bool is_device(const void* address) {
-  Attributes about{};
-  if (get_attributes(&about, address)) {
-    get_last_error();  // clears our error, which the program must not see
+  auto& hip = own().hip;
+  DeviceRuntimes::HipAttributes about{};
+  if (hip.get_attributes(&about, address)) {
+    hip.get_last_error();  // clears our error, which the program must not see
     return false;
   }
-  return about.type == type_device && !about.is_managed;
+  return about.type == hip.type_device && !about.is_managed;
 }
 
-bool copy(void* to, const void* from, std::size_t bytes) { return memcpy_any(to, from, bytes, any_direction) == 0; }
+bool copy(void* to, const void* from, std::size_t bytes) {
+  return own().hip.memcpy_any(to, from, bytes, any_direction) == 0;
+}
 
 }  // namespace hip
 
-Runtime runtimes[] = {{"libcuda.so", cuda::bind, cuda::is_device, cuda::copy},
-                      {"libamdhip64.so", hip::bind, hip::is_device, hip::copy}};
+constexpr Runtime runtimes[runtime_count] = {{"libcuda.so", cuda::bind, cuda::is_device, cuda::copy},
+                                             {"libamdhip64.so", hip::bind, hip::is_device, hip::copy}};
 
 std::string_view base_name(const std::string& path) {
   return std::string_view(path).substr(path.find_last_of('/') + 1);
 }
 
+std::atomic<bool>& bound(const Runtime& runtime) { return own().bound[&runtime - runtimes]; }
+
 bool move(void* to, const void* from, std::size_t bytes) {
   for (const Runtime& runtime : runtimes) {
-    if (!runtime.bound.load(std::memory_order_acquire)) continue;  // SYNC: runtime-bound
+    if (!bound(runtime).load(std::memory_order_acquire)) continue;  // SYNC: runtime-bound
     if (runtime.is_device(to) || runtime.is_device(from)) return runtime.copy(to, from, bytes);
   }
   std::memcpy(to, from, bytes);
@@ -130,9 +153,7 @@ bool move(void* to, const void* from, std::size_t bytes) {
 }  // namespace
 
 void look_again() {
-  static std::mutex mutex;
-  static void* kept = nullptr;
-  const std::unique_lock lock(mutex, std::try_to_lock);
+  const std::unique_lock lock(own().mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
   std::vector<std::string> names;
   dl_iterate_phdr(
@@ -142,13 +163,13 @@ void look_again() {
         return 0;
       },
       &names);
-  for (Runtime& runtime : runtimes) {
-    if (runtime.bound.load(std::memory_order_relaxed)) continue;
+  for (const Runtime& runtime : runtimes) {
+    if (bound(runtime).load(std::memory_order_relaxed)) continue;
     for (const std::string& name : names) {
       if (!base_name(name).starts_with(runtime.library)) continue;
       void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
       if (!library || !runtime.bind(library)) continue;
-      runtime.bound.store(true, std::memory_order_release);  // SYNC: runtime-bound
+      bound(runtime).store(true, std::memory_order_release);  // SYNC: runtime-bound
       loaded.store(true, std::memory_order_relaxed);
       log_line(LogLevel::info, "%s is loaded: buffers in device memory are staged", name.c_str());
       break;
@@ -160,7 +181,7 @@ void look_again() {
     link_map* map = nullptr;
     if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map) || !map) continue;
     newest.store(map, std::memory_order_release);  // SYNC: newest-library
-    void* const before = std::exchange(kept, library);
+    void* const before = std::exchange(own().kept, library);
     if (before) dlclose(before);
     return;
   }
@@ -168,7 +189,7 @@ void look_again() {
 
 bool is_device(const void* address) {
   return std::ranges::any_of(runtimes, [&](const Runtime& runtime) {
-    return runtime.bound.load(std::memory_order_acquire) && runtime.is_device(address);  // SYNC: runtime-bound
+    return bound(runtime).load(std::memory_order_acquire) && runtime.is_device(address);  // SYNC: runtime-bound
   });
 }
 

@@ -15,11 +15,12 @@
 #include <memory>
 
 #include "engine/layout/layout.hpp"
+#include "mpi/shim/process/globals.hpp"
 
 namespace nearfield::mpi::devices {
 
-extern std::atomic<const link_map*> newest;
-extern std::atomic<bool> loaded;  // a run-time has been bound
+inline constexpr auto& newest = shim.newest_library;
+inline constexpr auto& loaded = shim.device_is_loaded;  // a run-time has been bound
 void look_again();
 
 // Returns whether pointers may be to device memory.

@@ -8,23 +8,22 @@
 #include "mpi/shim/process/functions.hpp"
 
 namespace nearfield::mpi {
-namespace {
 
-struct Uses {
-  unsigned count = 0;
-  bool freed = false;  // by the program
-};
 template <class Kind>
-struct Table {
+struct UsesOfHandles {
+  struct Uses {
+    unsigned count = 0;
+    bool freed = false;  // by the program
+  };
   std::atomic<bool> any{false};  // without any use no lock is taken
   std::mutex mutex;
   std::map<typename Kind::Handle, Uses> uses;
 };
-template <class Kind>
-Table<Kind>& table() {
-  static auto& made = *new Table<Kind>;  // never destroyed
-  return made;
-}
+
+namespace {
+
+UsesOfHandles<Operator>& uses_of(Operator) { return made(shim.uses_of_operators); }
+UsesOfHandles<Datatype>& uses_of(Datatype) { return made(shim.uses_of_types); }
 
 int host_free(MPI_Op* op, Operator) { return host.Op_free(op); }
 int host_free(MPI_Datatype* type, Datatype) {
@@ -36,7 +35,7 @@ int host_free(MPI_Datatype* type, Datatype) {
 // Marks a handle in use as freed. Returns whether the host's free has to wait.
 template <class Kind>
 bool put_off(const typename Kind::Handle* handle) {
-  Table<Kind>& all = table<Kind>();
+  UsesOfHandles<Kind>& all = uses_of(Kind{});
   if (!handle || !all.any.load(std::memory_order_relaxed)) return false;
   const std::lock_guard lock(all.mutex);
   const auto found = all.uses.find(*handle);
@@ -49,7 +48,7 @@ bool put_off(const typename Kind::Handle* handle) {
 
 template <class Kind>
 InUse<Kind>::InUse(typename Kind::Handle handle) : handle_(handle) {
-  Table<Kind>& all = table<Kind>();
+  UsesOfHandles<Kind>& all = uses_of(Kind{});
   const std::lock_guard lock(all.mutex);
   ++all.uses[handle].count;
   all.any.store(true, std::memory_order_relaxed);
@@ -57,7 +56,7 @@ InUse<Kind>::InUse(typename Kind::Handle handle) : handle_(handle) {
 
 template <class Kind>
 InUse<Kind>::~InUse() {
-  Table<Kind>& all = table<Kind>();
+  UsesOfHandles<Kind>& all = uses_of(Kind{});
   bool freed = false;
   {
     const std::lock_guard lock(all.mutex);

@@ -19,7 +19,7 @@ namespace {
 
 using layout::Builder;
 
-int type_keyval = MPI_KEYVAL_INVALID;
+constexpr auto& type_keyval = shim.layout_keyval;
 
 int forget_type(MPI_Datatype, int, void* value, void*) {
   types_gone();
@@ -32,17 +32,26 @@ int do_not_copy_type(MPI_Datatype, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
+}  // namespace
+
 // State of the type that is being flattened; guarded by the lock of find_layout.
-struct Basic {
-  const TypeInfo* type = nullptr;
-  bool several = false;
-  void add(const TypeInfo* one) {
-    if (!one || (type && type != one)) several = true;
-    type = one;
-  }
-  const TypeInfo* only() const { return several ? nullptr : type; }
-} basic;
-bool keeps_gaps = false;
+struct FlattenedType {
+  // The types that it is made of, as far as they are one.
+  struct {
+    const TypeInfo* type = nullptr;
+    bool several = false;
+    void add(const TypeInfo* one) {
+      if (!one || (type && type != one)) several = true;
+      type = one;
+    }
+    const TypeInfo* only() const { return several ? nullptr : type; }
+  } basic;
+  bool keeps_gaps = false;
+};
+
+namespace {
+
+FlattenedType& flattened() { return made(shim.flattened); }
 
 bool flatten(const Node& node, Builder& out);
 
@@ -79,7 +88,7 @@ bool flatten_by_packing(MPI_Datatype type, Builder& out) {
 
 bool flatten_named(MPI_Datatype type, Builder& out) {
   if (const TypeInfo* const known = find_type(type); known && known->dense) [[likely]] {
-    basic.add(known);
+    flattened().basic.add(known);
     out.add(0, known->bytes);
     return true;
   }
@@ -88,8 +97,8 @@ bool flatten_named(MPI_Datatype type, Builder& out) {
   if (host.Type_size_x(type, &size) != MPI_SUCCESS || host.Type_get_extent(type, &low, &extent) != MPI_SUCCESS)
     return false;
   const TypeInfo* const known = find_type(type);
-  basic.add(known ? known : find_other_type(type));
-  if (low == 0 && (extent == size || keeps_gaps)) {
+  flattened().basic.add(known ? known : find_other_type(type));
+  if (low == 0 && (extent == size || flattened().keeps_gaps)) {
     out.add(0, std::uint64_t(extent));
     return true;
   }
@@ -220,9 +229,9 @@ void keep_view(TypeLayout& made, Builder&& builder, MPI_Aint extent) {
 std::shared_ptr<const TypeLayout> make_with_gaps(const Node& node) {
   auto made = std::make_shared<TypeLayout>();
   Builder builder;
-  keeps_gaps = true;
+  flattened().keeps_gaps = true;
   const bool flat = flatten(node, builder);
-  keeps_gaps = false;
+  flattened().keeps_gaps = false;
   if (!flat) return nullptr;
   made->size = builder.size();
   keep_view(*made, std::move(builder), node.extent());
@@ -239,13 +248,13 @@ std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type, const std::vect
   made->size = std::uint64_t(size);
   if (size == 0) return made;
   Builder builder;
-  basic = {};
+  flattened().basic = {};
   try {
     made->described =
         (contents.empty() ? flatten_by_packing(type, builder) : flatten(Node(contents.data()), builder)) &&
         builder.size() == made->size;
     if (!made->described) return made;
-    made->basic = contents.empty() ? nullptr : basic.only();
+    made->basic = contents.empty() ? nullptr : flattened().basic.only();
     keep_view(*made, std::move(builder), extent);
     if (made->basic && !made->basic->dense) made->with_gaps = make_with_gaps(Node(contents.data()));
   } catch (const OutOfMemory&) {
@@ -253,6 +262,8 @@ std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type, const std::vect
   }
   return made;
 }
+
+}  // namespace
 
 // Layouts by the contents of their types, since programs make, use and free equal types repeatedly. Guarded by the lock
 // of find_layout.
@@ -279,16 +290,22 @@ class LayoutCache {
   std::array<Entry, 32> entries_;
 };
 
+struct KnownLayouts {
+  LayoutCache cache;
+  std::vector<MPI_Count> spare;
+  std::recursive_mutex first_use;  // one thread describes a new type; an error handler may call us again
+};
+
+namespace {
+
 // Number of slow look-ups of a handle since it, or one of the same hash, was freed.
-std::atomic<std::uint8_t> sightings[256];
 std::atomic<std::uint8_t>& sightings_of(MPI_Datatype type) {
-  return sightings[std::uint64_t(type) * 0x9e3779b97f4a7c15u >> 56];
+  return shim.sightings[std::uint64_t(type) * 0x9e3779b97f4a7c15u >> 56];
 }
 
 // Throws std::bad_alloc.
 std::shared_ptr<const TypeLayout> describe_by_contents(MPI_Datatype type) {
-  static auto& known = *new LayoutCache;  // both never destroyed: threads may outlive main
-  static auto& spare = *new std::vector<MPI_Count>;
+  auto& [known, spare, first_use] = made(shim.layouts);
   // An error handler may call us again; that call then has contents of its own.
   std::vector<MPI_Count> contents = std::exchange(spare, {});
   contents.clear();
@@ -353,9 +370,7 @@ std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
   if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   std::shared_ptr<const TypeLayout> layout;
   if (!found) {
-    // One thread describes a new type. Recursive, since an error handler may call us again.
-    static std::recursive_mutex first_use;
-    const std::lock_guard lock(first_use);
+    const std::lock_guard lock(made(shim.layouts).first_use);
     if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;
     if (!found) {
       layout = describe_type(type);

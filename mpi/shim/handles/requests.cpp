@@ -14,9 +14,6 @@
 #include "mpi/shim/process/launchers.hpp"
 
 namespace nearfield::mpi {
-namespace {
-
-constexpr unsigned swept_at_once = 8;  // freed requests that one sweep checks
 
 struct RequestTable {
   std::mutex mutex;
@@ -29,46 +26,47 @@ struct RequestTable {
   int fortran_offset = -1;
   std::map<MPI_Comm, std::uint32_t> gone;  // number of the last freed communicator with that handle
 };
-RequestTable& table = *new RequestTable;  // never destroyed
+
+namespace {
+
+constexpr unsigned swept_at_once = 8;  // freed requests that one sweep checks
+
+RequestTable& table() { return made(shim.requests); }
 
 // Only programs with several threads take the lock; without a messenger their number is unknown.
 struct TableLock {
   TableLock() {
-    if (!the_messenger || the_messenger->threaded()) table.mutex.lock(), held = true;
+    if (!the_messenger || the_messenger->threaded()) table().mutex.lock(), held = true;
   }
   ~TableLock() {
-    if (held) table.mutex.unlock();
+    if (held) table().mutex.unlock();
   }
   bool held = false;
 };
 
 // pre: the lock is held.
 [[gnu::noinline]] void make_requests() {
-  if (table.chunks == most_request_chunks) throw OutOfMemory();
+  if (table().chunks == most_request_chunks) throw OutOfMemory();
   auto* const made = new UserRequest[requests_in_chunk];
   for (std::uint32_t i = requests_in_chunk; i-- > 0;) {
-    made[i].index = table.chunks * requests_in_chunk + i;
-    if (table.fortran_offset >= 0) made[i].fortran.store(table.fortran_offset, -2 - int(made[i].index));
-    made[i].next_free = std::exchange(table.free, &made[i]);
+    made[i].index = table().chunks * requests_in_chunk + i;
+    if (table().fortran_offset >= 0) made[i].fortran.store(table().fortran_offset, -2 - int(made[i].index));
+    made[i].next_free = std::exchange(table().free, &made[i]);
   }
-  request_chunks[table.chunks++].store(made, std::memory_order_release);  // SYNC: request-chunk
+  request_chunks[table().chunks++].store(made, std::memory_order_release);  // SYNC: request-chunk
 }
 
 }  // namespace
 
-std::atomic<UserRequest*> request_chunks[most_request_chunks];
-std::atomic<MPI_Request> sent_at_once{};
-std::atomic<std::uint32_t> communicators_gone{0};
-
 UserRequest* new_request(MPI_Comm comm) {
-  if (table.freed_count.load(std::memory_order_relaxed)) [[unlikely]]
+  if (table().freed_count.load(std::memory_order_relaxed)) [[unlikely]]
     sweep_freed();
   const TableLock lock;
-  if (!table.free) [[unlikely]]
+  if (!table().free) [[unlikely]]
     make_requests();
-  UserRequest* const request = table.free;
-  table.free = request->next_free;
-  ++table.in_use;
+  UserRequest* const request = table().free;
+  table().free = request->next_free;
+  ++table().in_use;
   request->made_on = comm;
   request->made_at = communicators_gone.load(std::memory_order_relaxed);
   request->persistent = request->active = false;
@@ -80,7 +78,7 @@ MPI_Request common_send() {
   static const MPI_Request handle = [] {
     UserRequest* const made = new_request(host.world);
     const TableLock lock;
-    --table.in_use;  // it is never freed
+    --table().in_use;  // it is never freed
     made->active = true;
     made->common = true;
     made->request.is_send = true;
@@ -100,8 +98,8 @@ void free_request(UserRequest* request) {
   }
   const TableLock lock;
   request->in_use = false;
-  --table.in_use;
-  request->next_free = std::exchange(table.free, request);
+  --table().in_use;
+  request->next_free = std::exchange(table().free, request);
 }
 
 MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity) {
@@ -143,8 +141,8 @@ int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persist
 void free_later(UserRequest* request) {
   if (request->complete()) return free_request(request);
   const TableLock lock;
-  table.freed.push_back(request);
-  table.freed_count.fetch_add(1, std::memory_order_relaxed);
+  table().freed.push_back(request);
+  table().freed_count.fetch_add(1, std::memory_order_relaxed);
 }
 
 void sweep_freed() {
@@ -152,17 +150,17 @@ void sweep_freed() {
   unsigned n = 0;
   {
     const TableLock lock;
-    for (unsigned looks = 0; looks < swept_at_once && !table.freed.empty(); ++looks) {
-      UserRequest*& freed = table.freed[table.freed_at % table.freed.size()];
+    for (unsigned looks = 0; looks < swept_at_once && !table().freed.empty(); ++looks) {
+      UserRequest*& freed = table().freed[table().freed_at % table().freed.size()];
       if (!freed->complete()) {
-        ++table.freed_at;
+        ++table().freed_at;
         continue;
       }
       done[n++] = freed;
-      freed = table.freed.back();
-      table.freed.pop_back();
+      freed = table().freed.back();
+      table().freed.pop_back();
     }
-    table.freed_count.fetch_sub(n, std::memory_order_relaxed);
+    table().freed_count.fetch_sub(n, std::memory_order_relaxed);
   }
   for (unsigned i = 0; i < n; ++i) free_request(done[i]);
 }
@@ -174,18 +172,18 @@ bool freed_are_outstanding() {
     return !r.complete() && (r.activity ? r.activity->owed() : r.request.is_send || !r.request.posted);
   };
   // A request that is not owed now never will be again, so the next search begins at the one found.
-  for (std::size_t looks = 0; looks < table.freed.size(); ++looks, ++table.owed_at)
-    if (owed(*table.freed[table.owed_at % table.freed.size()])) return true;
+  for (std::size_t looks = 0; looks < table().freed.size(); ++looks, ++table().owed_at)
+    if (owed(*table().freed[table().owed_at % table().freed.size()])) return true;
   return false;
 }
 
 // Needs no search of requests: each holds the number of communicators that had been freed when it was made.
 void outlive(MPI_Comm comm) {
   const TableLock lock;
-  if (table.in_use == 0) return;
+  if (table().in_use == 0) return;
   const std::uint32_t number = communicators_gone.load(std::memory_order_relaxed) + 1;
   try {
-    table.gone[comm] = number;
+    table().gone[comm] = number;
   } catch (const OutOfMemory&) {
     return;  // its requests keep naming the handle
   }
@@ -194,21 +192,21 @@ void outlive(MPI_Comm comm) {
 
 MPI_Comm of_gone(const UserRequest& request) {
   const TableLock lock;
-  const auto found = table.gone.find(request.made_on);
-  return found != table.gone.end() && found->second > request.made_at ? host.world : request.made_on;
+  const auto found = table().gone.find(request.made_on);
+  return found != table().gone.end() && found->second > request.made_at ? host.world : request.made_on;
 }
 
 void show_persistent() {
   std::vector<MPI_Comm> on;
   {
     const TableLock lock;
-    if (table.in_use == 0) return;
-    for (std::uint32_t i = 0; i < table.chunks; ++i) {
+    if (table().in_use == 0) return;
+    for (std::uint32_t i = 0; i < table().chunks; ++i) {
       UserRequest* const chunk = request_chunks[i].load(std::memory_order_relaxed);
       for (UserRequest* each = chunk; each != chunk + requests_in_chunk; ++each)
         if (each->in_use && each->persistent && !each->active) {
-          const auto gone = table.gone.find(each->made_on);
-          if (gone == table.gone.end() || gone->second <= each->made_at) on.push_back(each->made_on);
+          const auto gone = table().gone.find(each->made_on);
+          if (gone == table().gone.end() || gone->second <= each->made_at) on.push_back(each->made_on);
         }
     }
   }
@@ -231,12 +229,13 @@ void find_fortran_number() {
     int seen[2];
     for (int k = 0; k < 2; ++k) std::memcpy(&seen[k], reinterpret_cast<const char*>(two[k]) + offset, sizeof(int));
     if (seen[0] == numbers[0] && seen[1] == numbers[1]) {
-      table.fortran_offset = offset;
+      table().fortran_offset = offset;
       break;
     }
   }
   for (MPI_Request& request : two) host.Request_free(&request);
-  if (table.fortran_offset < 0) log_line(LogLevel::info, "requests of Fortran programs: their numbers were not found");
+  if (table().fortran_offset < 0)
+    log_line(LogLevel::info, "requests of Fortran programs: their numbers were not found");
 }
 
 void set_status(MPI_Status* status, const UserRequest& request) {

@@ -6,8 +6,6 @@
 
 namespace nearfield::mpi {
 
-StatusFields status_fields;
-
 void set_count_slowly(MPI_Status* status, std::uint64_t bytes, bool cancelled) {
   host.Status_set_elements_x(status, host.byte, MPI_Count(bytes));
   host.Status_set_cancelled(status, cancelled);

@@ -9,10 +9,6 @@
 
 namespace nearfield::mpi {
 
-std::atomic<std::uint64_t> layout_epoch{1};
-
-namespace {
-
 using reducing::Op;
 using reducing::Type;
 
@@ -47,8 +43,19 @@ class HandleTable {
   Entry entries_[capacity] = {};
 };
 
-HandleTable<MPI_Datatype, TypeInfo, 512> types;
-HandleTable<MPI_Op, Op, 64> ops;
+struct PredefinedHandles {
+  HandleTable<MPI_Datatype, TypeInfo, 512> types;
+  HandleTable<MPI_Op, Op, 64> ops;
+};
+
+struct OtherTypes {
+  std::mutex mutex;
+  std::map<std::uint64_t, TypeInfo> all;
+};
+
+namespace {
+
+PredefinedHandles& predefined() { return made(shim.predefined); }
 
 void add(MPI_Datatype handle, Type type, bool fortran_integer = false) {
   if (handle == host.type_null || !handle) return;
@@ -58,7 +65,7 @@ void add(MPI_Datatype handle, Type type, bool fortran_integer = false) {
   host.Type_get_extent(handle, &low, &extent);
   // A host may be built with other sizes than we expect (long double, Fortran kinds): such a type is only moved.
   if (std::size_t(extent) != reducing::size_of(type)) type = Type::none;
-  types.add(handle, {type, std::uint32_t(bytes), low == 0 && extent == bytes, fortran_integer, handle});
+  predefined().types.add(handle, {type, std::uint32_t(bytes), low == 0 && extent == bytes, fortran_integer, handle});
 }
 
 constexpr Type signed_type(std::size_t bytes) {
@@ -151,6 +158,7 @@ void bind_types() {
   add_sized(MPI_2DOUBLE_PRECISION, Type::none, Type::f32_f32, Type::f64_f64);
   if (const auto type = abi::float16()) add(*type, Type::f16);
 
+  auto& ops = predefined().ops;
   ops.add(MPI_SUM, Op::sum);
   ops.add(MPI_PROD, Op::prod);
   ops.add(MPI_MIN, Op::min);
@@ -165,11 +173,9 @@ void bind_types() {
   ops.add(MPI_MAXLOC, Op::maxloc);
 }
 
-const TypeInfo* find_type(MPI_Datatype type) { return types.find(type); }
+const TypeInfo* find_type(MPI_Datatype type) { return predefined().types.find(type); }
 
 const TypeInfo* find_other_type(MPI_Datatype type) {
-  static std::mutex mutex;
-  static auto& others = *new std::map<std::uint64_t, TypeInfo>;  // never destroyed: threads may outlive main
   MPI_Count bytes = 0;
   MPI_Aint low = 0, extent = 0;
   if (host.Type_size_x(type, &bytes) != MPI_SUCCESS || host.Type_get_extent(type, &low, &extent) != MPI_SUCCESS ||
@@ -177,14 +183,15 @@ const TypeInfo* find_other_type(MPI_Datatype type) {
     return nullptr;
   int numbers = 0, addresses = 0, inner = 0, combiner = MPI_COMBINER_NAMED;
   host.Type_get_envelope(type, &numbers, &addresses, &inner, &combiner);
-  const std::lock_guard lock(mutex);
+  OtherTypes& others = made(shim.other_types);
+  const std::lock_guard lock(others.mutex);
   const TypeInfo info{parameterised(combiner, std::size_t(bytes)), std::uint32_t(bytes), true,
                       combiner == MPI_COMBINER_F90_INTEGER, type};
-  return &others.try_emplace((std::uint64_t)type, info).first->second;
+  return &others.all.try_emplace((std::uint64_t)type, info).first->second;
 }
 
 std::optional<Op> find_op(MPI_Op op) {
-  const Op* known = ops.find(op);
+  const Op* known = predefined().ops.find(op);
   return known ? std::optional(*known) : std::nullopt;
 }
 

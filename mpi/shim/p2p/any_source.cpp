@@ -10,8 +10,6 @@
 
 namespace nearfield::mpi {
 
-std::atomic<int> any_source_requests{0};
-
 namespace {
 
 // A message to ourselves by the host, which withdraws a receive there.
@@ -58,7 +56,7 @@ struct AnySourceRequests {
 
 namespace {
 
-AnySourceRequests& under_way_now = *new AnySourceRequests;  // never destroyed
+AnySourceRequests& under_way_now() { return made(shim.any_source); }
 
 // Polls of our messages per probe of the host. The side that messages come from is polled more often; a message from
 // the other one waits a little longer. After a long wait the host is probed often again.
@@ -77,8 +75,8 @@ bool is_hosts_turn(unsigned looks) { return looks % (looks < long_wait ? *patien
 
 const PerThread<bool> probe_there_first;
 
-bool TokensOf::send() { return comm_ != host.comm_null && under_way_now.send_token(comm_, rank_, tag_); }
-bool TokensOf::drain() { return comm_ == host.comm_null || under_way_now.drain_token(comm_, tag_); }
+bool TokensOf::send() { return comm_ != host.comm_null && under_way_now().send_token(comm_, rank_, tag_); }
+bool TokensOf::drain() { return comm_ == host.comm_null || under_way_now().drain_token(comm_, tag_); }
 
 messages::Tokens* AnySourceRequests::tokens_of(MPI_Comm comm, int tag) {
   const std::lock_guard lock(of_tags);
@@ -158,29 +156,29 @@ bool AnySourceRequests::look() {
 }
 
 bool look_for_any_source() {
-  const std::unique_lock lock(under_way_now.mutex, std::try_to_lock);
-  return lock.owns_lock() && under_way_now.look();
+  const std::unique_lock lock(under_way_now().mutex, std::try_to_lock);
+  return lock.owns_lock() && under_way_now().look();
 }
 
 void post_any_source() {
-  const std::lock_guard lock(under_way_now.mutex);
-  for (AnySourceRequest* each : under_way_now.all) each->post_there();
+  const std::lock_guard lock(under_way_now().mutex);
+  for (AnySourceRequest* each : under_way_now().all) each->post_there();
 }
 
 void post_any_source_before(const Communicator& c, int tag) {
-  const std::lock_guard lock(under_way_now.mutex);
-  for (AnySourceRequest* each : under_way_now.all)
+  const std::lock_guard lock(under_way_now().mutex);
+  for (AnySourceRequest* each : under_way_now().all)
     if (each->overlaps(c.comm, tag)) {
-      for (AnySourceRequest* one : under_way_now.all) one->post_there();
+      for (AnySourceRequest* one : under_way_now().all) one->post_there();
       return;
     }
 }
 
 void forget_any_source(MPI_Comm comm) {
-  const std::lock_guard lock(under_way_now.mutex);
-  for (AnySourceRequest* each : under_way_now.all) each->orphan(comm);
-  const std::lock_guard tags(under_way_now.of_tags);
-  for (TokensOf& each : under_way_now.tokens_of_tags) each.orphan(comm);
+  const std::lock_guard lock(under_way_now().mutex);
+  for (AnySourceRequest* each : under_way_now().all) each->orphan(comm);
+  const std::lock_guard tags(under_way_now().of_tags);
+  for (TokensOf& each : under_way_now().tokens_of_tags) each.orphan(comm);
 }
 
 AnySourceRequest::AnySourceRequest(std::unique_ptr<Message> near, void* buffer, MPI_Count count, MPI_Datatype type,
@@ -199,7 +197,7 @@ AnySourceRequest::AnySourceRequest(std::unique_ptr<Message> near, void* buffer, 
 AnySourceRequest::~AnySourceRequest() { abandon(); }
 
 void AnySourceRequest::abandon() {
-  if (near_->request.promised && near_->request.posted) under_way_now.lose_token(comm_, *near_->request.promised);
+  if (near_->request.promised && near_->request.posted) under_way_now().lose_token(comm_, *near_->request.promised);
   near_->abandon();
   leave();
   if (there_ == host.request_null) return;
@@ -210,9 +208,9 @@ void AnySourceRequest::abandon() {
 void AnySourceRequest::leave() {
   if (!listed_) return;
   listed_ = false;
-  const std::lock_guard lock(under_way_now.mutex);
-  std::erase(under_way_now.all, this);
-  under_way_now.count();
+  const std::lock_guard lock(under_way_now().mutex);
+  std::erase(under_way_now().all, this);
+  under_way_now().count();
 }
 
 static const PerThread<unsigned> starts;
@@ -233,11 +231,11 @@ int AnySourceRequest::begin() {
       return take(message, status), MPI_SUCCESS;
     }
   }
-  const std::lock_guard lock(under_way_now.mutex);  // requests must be posted in the same order here and at the host
+  const std::lock_guard lock(under_way_now().mutex);  // requests must be posted in the same order here and at the host
   if (const int code = near_->begin(); code != MPI_SUCCESS || near_->completed()) return code;
-  under_way_now.all.push_back(this);
+  under_way_now().all.push_back(this);
   listed_ = true;
-  under_way_now.count();
+  under_way_now().count();
   if (the_stand_in->lent()) post_there();  // another thread is inside the host
   return MPI_SUCCESS;
 }
@@ -293,7 +291,7 @@ messages::Elsewhere::Claim AnySourceRequest::resolve() {
 
 messages::Elsewhere::Claim AnySourceRequest::claim(int tag, messages::Tokens*& asked) {
   std::optional<int>& promised = near_->request.promised;
-  under_way_now.settle_tokens();
+  under_way_now().settle_tokens();
   Claim found = promised ? Claim::yes : resolve();
   if (found == Claim::later && orphan_) {  // the communicator is freed, so no message can come there any more
     host.Request_free(&there_);
@@ -301,12 +299,12 @@ messages::Elsewhere::Claim AnySourceRequest::claim(int tag, messages::Tokens*& a
     return Claim::yes;
   }
   if (found == Claim::later && !cancelling_) {
-    if (messages::Tokens* const tokens = under_way_now.tokens_of(comm_, rank_, tag)) tokens->ask(asked);
+    if (messages::Tokens* const tokens = under_way_now().tokens_of(comm_, rank_, tag)) tokens->ask(asked);
     found = resolve();
   }
   if (found != Claim::yes) return found;
   if (*promised != tag) return Claim::other;
-  if (messages::Tokens* const tokens = under_way_now.tokens_of(comm_, tag)) tokens->use(asked);
+  if (messages::Tokens* const tokens = under_way_now().tokens_of(comm_, tag)) tokens->use(asked);
   near_->request.elsewhere = nullptr;
   return Claim::yes;
 }
@@ -334,7 +332,7 @@ AnySourceRequest::Look AnySourceRequest::look() {
     if (!there) return nullptr;
     found = Look::moved;
     // The message may have come after the probes for requests before this one.
-    AnySourceRequest& first = **std::ranges::find_if(under_way_now.all, [&](const AnySourceRequest* each) {
+    AnySourceRequest& first = **std::ranges::find_if(under_way_now().all, [&](const AnySourceRequest* each) {
       return each == this || (each->waits_here() && each->overlaps(comm_, status.MPI_TAG));
     });
     first.take(message, status);
@@ -409,7 +407,7 @@ void AnySourceRequest::status(MPI_Status* status) const {
 
 // The host may lose a message that comes at that moment, as it would for any program.
 void AnySourceRequest::cancel() {
-  const std::lock_guard lock(under_way_now.mutex);
+  const std::lock_guard lock(under_way_now().mutex);
   the_messenger->take_out([&]() -> messages::Request* {
     if (met_.load(std::memory_order_relaxed) != Met::no || !near_->request.posted) return nullptr;
     if (near_->request.promised) return nullptr;  // its message is here
@@ -429,7 +427,7 @@ int improbe_there(MPI_Comm comm, int rank, int tag, int* flag, MPI_Message* mess
   if (code != MPI_SUCCESS) return *flag = 0, code;
   if (*flag && found.MPI_SOURCE == rank) {  // a token
     *flag = 0;
-    under_way_now.lose_token(comm, found.MPI_TAG);
+    under_way_now().lose_token(comm, found.MPI_TAG);
     return host.Mrecv(nullptr, 0, host.byte, message, MPI_STATUS_IGNORE);
   }
   if (*flag && status != MPI_STATUS_IGNORE) *status = found;

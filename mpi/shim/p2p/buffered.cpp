@@ -10,7 +10,7 @@
 namespace nearfield::mpi {
 namespace {
 
-messages::Buffered& buffered = *new messages::Buffered;  // never destroyed
+messages::Buffered& buffered() { return made(shim.buffered); }
 
 constexpr auto process_wide = messages::Buffered::process;
 // Bytes of attached memory that a message takes besides its data. Programs use their own header's MPI_BSEND_OVERHEAD,
@@ -24,7 +24,7 @@ std::uint64_t key_of(Handle handle) {
 }
 
 void flush(std::uint64_t key) {
-  if (the_messenger) buffered.flush(*the_messenger, key);
+  if (the_messenger) buffered().flush(*the_messenger, key);
 }
 
 void attached(std::uint64_t key, void* buffer, MPI_Count size) {
@@ -32,29 +32,29 @@ void attached(std::uint64_t key, void* buffer, MPI_Count size) {
 #ifdef MPI_BUFFER_AUTOMATIC
   automatic = buffer == MPI_BUFFER_AUTOMATIC;
 #endif
-  buffered.attach(key, {buffer, std::uint64_t(size), automatic});
+  buffered().attach(key, {buffer, std::uint64_t(size), automatic});
 }
 
 }  // namespace
 
 int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data) {
-  switch (buffered.send(*the_messenger, key_of(comm), member, envelope, data, overhead)) {
+  switch (buffered().send(*the_messenger, key_of(comm), member, envelope, data, overhead)) {
     case messages::Buffered::Sent::yes: return MPI_SUCCESS;
     case messages::Buffered::Sent::no_room: return MPI_ERR_BUFFER;
     default: return MPI_ERR_NO_MEM;
   }
 }
 
-bool buffered_are_outstanding() { return buffered.any_outgoing(); }
+bool buffered_are_outstanding() { return buffered().any_outgoing(); }
 
-void forget_buffer(MPI_Comm comm) { buffered.forget(key_of(comm)); }
+void forget_buffer(MPI_Comm comm) { buffered().forget(key_of(comm)); }
 
-Origin origin_of(MPI_Comm comm) { return buffered.behind(key_of(comm)); }
+Origin origin_of(MPI_Comm comm) { return buffered().behind(key_of(comm)); }
 Origin origin_of_session(MPI_Session session) { return key_of(session); }
 void set_origin(MPI_Comm comm, Origin origin) {
-  if (origin != process_wide && comm != host.comm_null) buffered.put_behind(key_of(comm), origin);
+  if (origin != process_wide && comm != host.comm_null) buffered().put_behind(key_of(comm), origin);
 }
-void end_origin(Origin origin) { buffered.forget(origin); }
+void end_origin(Origin origin) { buffered().forget(origin); }
 
 namespace {
 
@@ -83,11 +83,11 @@ int detach(void* address, Size* size, Handle... handle) {
     code = host.Buffer_detach(address, &small);
     if (size) *size = small;
   } else {
-    const auto there = buffered.attached(key);
+    const auto there = buffered().attached(key);
     *static_cast<void**>(address) = there ? there->address : nullptr;
     *size = there ? Size(there->bytes) : 0;
   }
-  if (code == MPI_SUCCESS) buffered.detach(key);
+  if (code == MPI_SUCCESS) buffered().detach(key);
   return code;
 }
 
@@ -101,11 +101,11 @@ class Flush final : public Activity {
  public:
   Flush(std::uint64_t key, MPI_Request of_host) : key_(key), of_host_(of_host) {}
   int begin() override {
-    last_ = buffered.last();
+    last_ = buffered().last();
     return MPI_SUCCESS;
   }
   bool completed() override {
-    if (buffered.outstanding(key_, last_)) return false;
+    if (buffered().outstanding(key_, last_)) return false;
     int done = 1;
     if (of_host_ != host.request_null) host.Test(&of_host_, &done, MPI_STATUS_IGNORE);
     return done;
@@ -113,7 +113,7 @@ class Flush final : public Activity {
   int outcome() override { return MPI_SUCCESS; }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
   void abandon() override {}
-  bool involves(int member) const override { return buffered.on_its_way(key_, member); }
+  bool involves(int member) const override { return buffered().on_its_way(key_, member); }
 
  private:
   const std::uint64_t key_;
@@ -126,7 +126,7 @@ template <Function number, class... Handle>
 int flush_later(MPI_Request* request, Handle... handle) {
   const bool host_has_it = host.*HostMember<number>::at;
   const std::uint64_t key = key_of(handle...);
-  if (!the_messenger || (host_has_it && !buffered.outstanding(key))) return at_host<number>(handle..., request);
+  if (!the_messenger || (host_has_it && !buffered().outstanding(key))) return at_host<number>(handle..., request);
   return guarded(host.world, name_of(number), [&]() -> int {
     MPI_Request of_host = host.request_null;
     if (host_has_it)

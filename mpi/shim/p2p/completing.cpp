@@ -19,8 +19,6 @@ void abandon(UserRequest& user) {
   else the_messenger->abandon(user.request);
 }
 
-std::atomic<bool> host_partitioned{false};
-
 // MPI_Testall of the MPICH family does not complete the others once one request has failed; MPI_Waitall does.
 constexpr bool testall_keeps_failed = abi::testall_keeps_failed;
 
@@ -72,7 +70,7 @@ int wait_for_host(bool something, Wait wait, Test test) {
   note_host_request();
   int code = MPI_SUCCESS, flag = 0;
   auto done = [&] { return (code = test(flag)) != MPI_SUCCESS || flag; };
-  if (process_ever()->progress.busy() || wait_policy().oversubscribed) {
+  if (process_ever()->progress().busy() || wait_policy().oversubscribed) {
     wait_in_host(done);
     return code;
   }
@@ -154,6 +152,21 @@ int wait_for_some(int count, MPI_Request* requests, const char* function, const 
     wait_ours([&] { return there || (there = look(code)); }, involves, nullptr, doing);
     return code;
   });
+}
+
+// A call that waits for some of an array: in the host by `wait`, or by `test(flag)`; else `of_both`, or `look(code)`.
+template <class Wait, class Test, class OfBoth, class Look>
+int wait_for_array(int count, MPI_Request* requests, const char* function, const char* doing, Wait wait, Test test,
+                   OfBoth of_both, Look look) {
+  return by_owner(
+      count, requests, [&] { return wait_for_host(count > 0 && requests, wait, test); }, of_both,
+      [&] { return wait_for_some(count, requests, function, doing, look); });
+}
+
+// The same for one that tests once.
+template <class Test, class OfBoth, class Look>
+int test_array(int count, const MPI_Request* requests, Test test, OfBoth of_both, Look look) {
+  return by_owner(count, requests, [&] { return look_after_ours(), test(); }, of_both, [&] { return look_once(look); });
 }
 
 }  // namespace
@@ -320,18 +333,12 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
 }
 
 int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  return by_owner(
-      count, requests,
-      [&] {
-        return wait_for_host(
-            count > 0 && requests, [&] { return host.Waitany(count, requests, index, status); },
-            [&](int& flag) { return host.Testany(count, requests, index, &flag, status); });
-      },
+  return wait_for_array(
+      count, requests, "MPI_Waitany", "waiting for any of several requests",
+      [&] { return host.Waitany(count, requests, index, status); },
+      [&](int& flag) { return host.Testany(count, requests, index, &flag, status); },
       [&] { return waitany_mixed(count, requests, index, status); },
-      [&] {
-        return wait_for_some(count, requests, "MPI_Waitany", "waiting for any of several requests",
-                             [&](int& code) { return test_any(count, requests, index, status, code); });
-      });
+      [&](int& code) { return test_any(count, requests, index, status, code); });
 }
 
 int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
@@ -340,29 +347,23 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
     *flag = 0;
     return MPI_SUCCESS;
   }
-  return by_owner(
-      count, requests, [&] { return look_after_ours(), host.Testany(count, requests, index, flag, status); },
+  return test_array(
+      count, requests, [&] { return host.Testany(count, requests, index, flag, status); },
       [&] { return testany_mixed(count, requests, index, flag, status); },
-      [&] { return look_once([&](int& code) { return *flag = test_any(count, requests, index, status, code); }); });
+      [&](int& code) { return *flag = test_any(count, requests, index, status, code); });
 }
 
 int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
-  return by_owner(
-      count, requests,
-      [&] {
-        return wait_for_host(
-            count > 0 && requests, [&] { return host.Waitsome(count, requests, out, indices, statuses); },
-            [&](int& flag) {
-              const int code = host.Testsome(count, requests, out, indices, statuses);
-              flag = *out != 0;
-              return code;
-            });
+  return wait_for_array(
+      count, requests, "MPI_Waitsome", "waiting for some of several requests",
+      [&] { return host.Waitsome(count, requests, out, indices, statuses); },
+      [&](int& flag) {
+        const int code = host.Testsome(count, requests, out, indices, statuses);
+        flag = *out != 0;
+        return code;
       },
       [&] { return waitsome_mixed(count, requests, out, indices, statuses); },
-      [&] {
-        return wait_for_some(count, requests, "MPI_Waitsome", "waiting for some of several requests",
-                             [&](int& code) { return test_some(count, requests, out, indices, statuses, code); });
-      });
+      [&](int& code) { return test_some(count, requests, out, indices, statuses, code); });
 }
 
 int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
@@ -370,10 +371,10 @@ int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Statu
     *out = 0;
     return MPI_SUCCESS;
   }
-  return by_owner(
-      count, requests, [&] { return look_after_ours(), host.Testsome(count, requests, out, indices, statuses); },
+  return test_array(
+      count, requests, [&] { return host.Testsome(count, requests, out, indices, statuses); },
       [&] { return testsome_mixed(count, requests, out, indices, statuses); },
-      [&] { return look_once([&](int& code) { return test_some(count, requests, out, indices, statuses, code); }); });
+      [&](int& code) { return test_some(count, requests, out, indices, statuses, code); });
 }
 
 }  // namespace nearfield::mpi

@@ -1,4 +1,4 @@
-// What receives that are packed first share (receiving.hpp, probing.cpp, sendrecv.hpp).
+// Shared by receives that are packed first (receiving.hpp, probing.cpp, sendrecv.hpp).
 #pragma once
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace nearfield::mpi {
 
-// What a complete receive has brought leaves the packed copy. Its outcome.
+// Unpacks what a complete receive has brought. Returns its outcome.
 inline int land(Packed& packed, const messages::Request& request) {
   const int code = packed.unpack_bytes(std::min(request.received, packed.bytes()));
   return code == MPI_SUCCESS ? outcome(request) : code;

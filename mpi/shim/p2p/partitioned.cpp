@@ -18,8 +18,7 @@ namespace {
 
 // Returns the context of one more initialisation; the other side makes as many.
 std::uint64_t next_context(Communicator& c, int partner, int tag, bool sends) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(shim.counting_partitioned);
   const std::uint32_t n = c.partitioned[{partner, tag, sends}]++;
   return mix_context(context_of_partitioned(c), std::uint64_t(tag) << 32 | n);
 }

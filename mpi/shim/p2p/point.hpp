@@ -11,7 +11,7 @@
 
 namespace nearfield::mpi {
 
-inline int largest_tag = 32767;
+inline constexpr int& largest_tag = shim.largest_tag;
 
 inline int wildcard_source(int source) { return source == MPI_ANY_SOURCE ? messages::any : source; }
 inline int wildcard_tag(int tag) { return tag == MPI_ANY_TAG ? messages::any : tag; }
@@ -128,10 +128,10 @@ inline void look_elsewhere() {
     l.seen = seen, l.attentive = a_while;
   ++l.count;
   auto& process = *process_ever();
-  const bool due = l.count % seldom == 0 && (l.count % hardly_ever == 0 || process.progress.host_needs_us());
+  const bool due = l.count % seldom == 0 && (l.count % hardly_ever == 0 || process.progress().host_needs_us());
   if (l.attentive || due || open_windows.load(std::memory_order_relaxed)) {
     l.attentive -= l.attentive != 0;
-    process.progress.step_host();
+    process.progress().step_host();
   }
   if (process.policy().oversubscribed && l.count % 4 == 0) yield();
 }

@@ -8,7 +8,6 @@
 #include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
-namespace {
 
 // A message that a matched probe took out of matching.
 struct Matched {
@@ -22,12 +21,15 @@ struct MatchedTable {
   std::unordered_map<std::uint32_t, Matched*> by_index;
   std::uint32_t last = 0;
 };
-MatchedTable& matched_table = *new MatchedTable;  // never destroyed
+
+namespace {
+
+MatchedTable& matched_table() { return made(shim.matched); }
 
 Matched* matched_with(std::uint32_t index) {
-  const std::lock_guard lock(matched_table.mutex);
-  const auto found = matched_table.by_index.find(index);
-  return found == matched_table.by_index.end() ? nullptr : found->second;
+  const std::lock_guard lock(matched_table().mutex);
+  const auto found = matched_table().by_index.find(index);
+  return found == matched_table().by_index.end() ? nullptr : found->second;
 }
 bool is_own_message(MPI_Message message) { return abi::is_ours(message); }
 MPI_Message handle_of(const Matched* matched) { return abi::handle_of<MPI_Message>(matched, matched->index); }
@@ -35,12 +37,12 @@ Matched* own_message(MPI_Message message) { return abi::object_of<Matched>(messa
 
 MPI_Message keep_matched(messages::UnexpectedMessage* early, MPI_Comm comm) {
   auto* const matched = new Matched{early, comm, 0};
-  const std::lock_guard lock(matched_table.mutex);
+  const std::lock_guard lock(matched_table().mutex);
   do {
-    matched_table.last = matched_table.last % 0x03fffffe + 1;
-  } while (matched_table.by_index.count(matched_table.last));
-  matched->index = matched_table.last;
-  matched_table.by_index[matched->index] = matched;
+    matched_table().last = matched_table().last % 0x03fffffe + 1;
+  } while (matched_table().by_index.count(matched_table().last));
+  matched->index = matched_table().last;
+  matched_table().by_index[matched->index] = matched;
   return handle_of(matched);
 }
 
@@ -48,8 +50,8 @@ Matched take_matched(MPI_Message message) {
   Matched* const matched = own_message(message);
   const Matched copy = *matched;
   {
-    const std::lock_guard lock(matched_table.mutex);
-    matched_table.by_index.erase(matched->index);
+    const std::lock_guard lock(matched_table().mutex);
+    matched_table().by_index.erase(matched->index);
   }
   delete matched;
   return copy;

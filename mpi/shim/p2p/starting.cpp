@@ -40,18 +40,19 @@ int X_Request_is_complete(MPI_Request request) {
   return own(request)->complete();
 }
 
-namespace {
-
 // The host's persistent requests, noted if it lacks MPI_Request_get_status_any, which tells inactive ones.
 struct PersistentOfHost {
   std::mutex mutex;
   std::set<MPI_Request> all;
 };
-PersistentOfHost& persistent = *new PersistentOfHost;  // never destroyed
+
+namespace {
+
+PersistentOfHost& persistent() { return made(shim.persistent_of_host); }
 
 bool is_persistent(MPI_Request request) {
-  const std::lock_guard lock(persistent.mutex);
-  return persistent.all.count(request);
+  const std::lock_guard lock(persistent().mutex);
+  return persistent().all.count(request);
 }
 
 // As MPI_Request_get_status; `active`: false for null and inactive requests.
@@ -82,8 +83,8 @@ int look(MPI_Request request, bool& active, int& flag, MPI_Status* status) {
 
 void note_persistent(MPI_Request request) {
   if (host.Request_get_status_any) return;
-  const std::lock_guard lock(persistent.mutex);
-  persistent.all.insert(request);
+  const std::lock_guard lock(persistent().mutex);
+  persistent().all.insert(request);
 }
 
 int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
@@ -161,8 +162,8 @@ int Cancel(MPI_Request* request) {
 int Request_free(MPI_Request* request) {
   if (!request || !is_own(*request)) {
     if (request && !host.Request_get_status_any) {
-      const std::lock_guard lock(persistent.mutex);
-      persistent.all.erase(*request);
+      const std::lock_guard lock(persistent().mutex);
+      persistent().all.erase(*request);
     }
     return host.Request_free(request);
   }

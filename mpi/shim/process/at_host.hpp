@@ -60,7 +60,7 @@ int narrowed(int (*plain)(Narrow...), Arguments... arguments) {
   else return raise_too_large(number, comm);
 }
 
-// What the host lacks under that number.
+// Raises the error for a function that the host lacks.
 template <Function number, class... Arguments>
 [[gnu::noinline, gnu::cold]] int without(Arguments... arguments) {
   constexpr FunctionTraits traits = traits_of(number);

@@ -39,7 +39,7 @@ int blocking_at_host(Arguments... arguments) {
   return at_host<number>(arguments...);
 }
 
-// What serves the function where the host's own is called with a stand-in; nullptr: it is none of those.
+// Returns what serves the function where the host's own is called with a stand-in; nullptr: it is none of those.
 void* blocking_function(Function number);
 
 }  // namespace nearfield::mpi

@@ -30,10 +30,9 @@ class ErrorsReturned {
 // standard. One thread at a time, since each restores the handlers.
 class Asking {
  public:
-  Asking() : lock_(mutex), world_(host.world), self_(host.self) {}
+  Asking() : lock_(shim.asking), world_(host.world), self_(host.self) {}
 
  private:
-  static inline std::mutex mutex;
   const std::lock_guard<std::mutex> lock_;
   const ErrorsReturned world_, self_;
 };

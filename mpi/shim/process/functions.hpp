@@ -1,6 +1,6 @@
 // The functions that the shim offers in place of the host's. Each takes what its MPI function takes, also before
 // MPI_Init and after MPI_Finalize, with wrong arguments, and on any thread: what cannot be served goes to the host.
-// What a function throws ends as an error of MPI (Entry in shim.cpp).
+// Exceptions of a function end as an error of MPI (Entry in shim.cpp).
 #pragma once
 #include <cstdint>
 

@@ -17,15 +17,15 @@ const PerThread<bool> nobody_looks;
 
 }  // namespace
 
-bool* (*mark_in_host)() = [] { return &*nobody_looks; };
+bool& mark_in_host() { return shim.mark_in_host ? *shim.mark_in_host() : *nobody_looks; }
 
 InHost::InHost(bool moves_data) : before_(inside->host) {
   inside->host = {.now = true, .moves_data = moves_data};
-  *mark_in_host() = true;
+  mark_in_host() = true;
 }
 InHost::~InHost() {
   inside->host = before_;
-  *mark_in_host() = before_.now;
+  mark_in_host() = before_.now;
 }
 
 bool give_way() {
@@ -37,10 +37,9 @@ bool give_way() {
   const std::uint64_t waited = now - call.since;
   const bool oversubscribed = process->policy().oversubscribed;
   if (waited < long_wait && (!oversubscribed || ++call.looks < looks_between_naps)) return false;
-  const bool at_rest = !call.moves_data && !process->progress.host_needs_us();
+  const bool at_rest = !call.moves_data && !process->progress().host_needs_us();
   if (!oversubscribed && !at_rest) return false;
-  static Atomic<std::uint32_t> unrung{0};
-  waiting::futex_wait(unrung, 0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
+  waiting::futex_wait(shim.unrung, 0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
   call.looks = 0;
   return true;
 }

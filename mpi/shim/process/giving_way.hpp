@@ -15,8 +15,8 @@
 
 namespace nearfield::mpi {
 
-// Returns the flag by which libnearfield.so sees that the calling thread is in the host; set when it loads us.
-extern bool* (*mark_in_host)();
+// Returns the flag by which libnearfield.so sees that the calling thread is in the host.
+bool& mark_in_host();
 
 // Scope in which the calling thread is inside the host, in a call of the program. They nest.
 class InHost {

@@ -13,11 +13,9 @@
 
 namespace nearfield::mpi {
 
-Host host;
-
 namespace {
 
-void* host_library;
+constexpr auto& host_library = shim.host_library;
 
 // Looks up PMPI_X; PMPIX_ for names of extensions, X_...; MPII_ for internal functions of the MPICH family, I_...
 void* symbol(void* library, const char* name) {
@@ -26,8 +24,6 @@ void* symbol(void* library, const char* name) {
 }
 
 }  // namespace
-
-bool host_rejects_aliases = false;
 
 // Open MPI only (abi/open_mpi.hpp).
 void* host_data(const char* symbol) {

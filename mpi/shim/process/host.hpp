@@ -1,74 +1,18 @@
 // The host MPI: its functions, called only through this table of their addresses, and its predefined objects. The table
 // is filled before the program's first call, and read-only afterwards.
 #pragma once
-#include <mpi.h>
-
-#include <cstdint>
-
 #include "mpi/shim/abi/abi.hpp"
+#include "mpi/shim/process/globals.hpp"
 
 namespace nearfield::mpi {
 
 // True if the host raises an error when a rank's own block has one address in send and receive buffer: the MPICH family
 // does, unless MPIR_CVAR_COLL_ALIAS_CHECK forbids it, Open MPI does not. If false, equal addresses mean in place.
-extern bool host_rejects_aliases;
+inline constexpr bool& host_rejects_aliases = shim.host_rejects_aliases;
 // True if this host raises an error for a bcast in which a rank expects more than the root sends.
 inline constexpr bool host_compares_lengths = abi::compares_lengths;
 
-// clang-format off
-// Functions that we call beside those that we offer (mpi/functions.def): functions of every host ...
-#define NEARFIELD_HOST_FUNCTIONS(F) \
-  F(Comm_rank) F(Comm_size) F(Comm_get_name) F(Comm_test_inter) F(Comm_remote_size) F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) \
-  F(Comm_free_keyval) F(Comm_call_errhandler) F(Comm_get_errhandler) F(Comm_set_errhandler) F(Errhandler_free) F(Reduce_local) F(Win_call_errhandler) F(Win_get_errhandler) F(Group_translate_ranks) F(Group_size) \
-  F(Pack) F(Unpack) F(Info_get_nkeys) F(Info_get) F(Abort) F(Error_string) F(Initialized) F(Query_thread) F(Get_library_version) \
-  F(Status_set_elements_x) F(Status_set_cancelled) F(Test_cancelled) F(Get_elements_x) F(Topo_test) F(Cartdim_get) F(Cart_shift) F(Graph_neighbors_count) \
-  F(Graph_neighbors) F(Dist_graph_neighbors_count) F(Dist_graph_neighbors) F(Type_size_x) F(Type_get_extent) F(Type_get_true_extent) F(Type_get_envelope) \
-  F(Type_get_contents) F(Type_contiguous) F(Type_commit) F(Type_create_keyval) F(Type_get_attr) F(Type_set_attr)
-
-// ... and functions that some hosts or headers lack.
-#define NEARFIELD_OPTIONAL_FUNCTIONS(F)                                                                              \
-  F(File_call_errhandler, (MPI_File, int))                                                                           \
-  F(Info_free, (MPI_Info*))                                                                                          \
-  F(X_Request_is_complete, (MPI_Request))                                                                            \
-  F(I_Win_get_attr, (MPI_Win, int, void*, int*, int))                                                                \
-  F(Pack_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Count*, MPI_Comm))                          \
-  F(Unpack_c, (const void*, MPI_Count, MPI_Count*, void*, MPI_Count, MPI_Datatype, MPI_Comm))                        \
-  F(Type_get_envelope_c, (MPI_Datatype, MPI_Count*, MPI_Count*, MPI_Count*, MPI_Count*, int*))                       \
-  F(Type_get_contents_c, (MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, int*, MPI_Aint*, MPI_Count*,     \
-                          MPI_Datatype*))
-// clang-format on
-
-struct Host {
-#define OURS(name, result, parameters, ...) int(*name) parameters;
-#define HANDLE(...)
-#define BLOCKING(...) OURS(__VA_ARGS__)
-#include "mpi/functions.def"
-#define F(name) decltype(&PMPI_##name) name;
-  NEARFIELD_HOST_FUNCTIONS(F)
-#undef F
-#define F(name, arguments) int(*name) arguments;
-  NEARFIELD_OPTIONAL_FUNCTIONS(F)
-#undef F
-  // Between handles and Fortran's integers, where they differ: c2f and f2c of Open MPI, toint and fromint of the ABI.
-  int (*request_to_int)(MPI_Request);
-  MPI_Request (*request_from_int)(int);
-  MPI_Win (*window_from_int)(int);
-  int (*message_to_int)(MPI_Message);
-  MPI_Message (*message_from_int)(int);
-#if MPI_VERSION >= 4
-  int (*Session_get_info)(MPI_Session, MPI_Info*);
-#endif
-  // Fault-tolerant hosts only (MPIX_).
-  int (*Comm_is_revoked)(MPI_Comm, int*);
-  int (*Comm_revoke)(MPI_Comm);
-  MPI_Comm world, self;
-  MPI_Comm comm_null;
-  MPI_Datatype type_null, byte;
-  MPI_Request request_null;
-  MPI_Message message_null, message_no_proc;
-  int* unweighted;
-};
-extern Host host;
+inline constexpr Host& host = shim.host;
 
 // Fills the table from the host's handle; false (with a line of log): the host lacks a function. All functions are
 // looked up here, since afterwards the host's symbol table leads to Nearfield (mpi/preload/preload.cpp).

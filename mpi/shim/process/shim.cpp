@@ -51,9 +51,6 @@ int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
   return raise_code(comm, code, true);
 }
 
-// Set if a session uses threads: world and sessions share the messenger.
-std::atomic<bool> threads_in_sessions{false};
-
 namespace {
 
 void started(int thread_level) {
@@ -62,7 +59,7 @@ void started(int thread_level) {
   recording::begin();
 }
 
-// Whether a session may be used by several threads at once.
+// Returns whether a session may be used by several threads at once.
 bool has_threads([[maybe_unused]] const MPI_Session* session, MPI_Info asked) {
   constexpr const char *key = "thread_level", *several = "MPI_THREAD_MULTIPLE";
 #if MPI_VERSION >= 4
@@ -92,9 +89,6 @@ void finish_messages() {
     log_line(LogLevel::warn, "MPI_Finalize: %s", broken.what());
   }
 }
-
-bool lent_at_the_end = false;
-std::optional<InHost> in_host_at_the_end;
 
 // The most frequent message functions handle their exceptions themselves.
 template <auto function>
@@ -142,8 +136,8 @@ void end_of_program() {
   statistics::report(n->settings());
   finish_messages();
   finalize_node();
-  lent_at_the_end = StandInScope::lend();  // the host waits for the others, which may still need what we have sent
-  in_host_at_the_end.emplace(false);
+  shim.lent_at_the_end = StandInScope::lend();  // the host waits for the others, which may still need what we have sent
+  if (!shim.in_host_at_the_end) shim.in_host_at_the_end = new InHost(false);
 }
 
 int Init(int* argc, char*** argv) {
@@ -186,8 +180,8 @@ int Finalize() {
   const int code = host.Finalize();
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // if the host has not called it
-  in_host_at_the_end.reset();
-  if (lent_at_the_end) StandInScope::take_back();
+  delete std::exchange(shim.in_host_at_the_end, nullptr);
+  if (shim.lent_at_the_end) StandInScope::take_back();
   if (the_stand_in) the_stand_in->dismiss();
   keep_message_counts();
   if (the_helper) the_helper->stop();  // until here it has served others like a stand-in
@@ -275,7 +269,7 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(unsigned nu
 // Returns the function that serves sched_yield to threads inside the host, which returns whether it has slept.
 // `in_host`: returns the calling thread's flag.
 __attribute__((visibility("default"))) bool (*nearfield_shim_serve_yields(bool* (*in_host)()))() {
-  nearfield::mpi::mark_in_host = in_host;
+  nearfield::mpi::shim.mark_in_host = in_host;
   return nearfield::mpi::give_way;
 }
 // Corrects an attribute of a window that bindings for Fortran have read without MPI_Win_get_attr.

@@ -7,18 +7,19 @@
 #include "engine/messages/stand_in.hpp"
 #include "mpi/shim/calls/called.hpp"
 #include "mpi/shim/process/giving_way.hpp"
+#include "mpi/shim/process/globals.hpp"
 
 namespace nearfield::mpi {
 
 // Made with the messenger; nullptr: the host serves all messages. Never destroyed, like the messenger.
-extern messages::StandIn* the_stand_in;
+inline constexpr messages::StandIn*& the_stand_in = shim.stand_in;
 
 // With NEARFIELD_PROGRESS=thread, from MPI_Init to the end of MPI_Finalize; otherwise nullptr. Never destroyed.
-extern messages::Helper* the_helper;
+inline constexpr messages::Helper*& the_helper = shim.helper;
 
 // Number of any-source receives under way in communicators that span nodes (p2p/any_source.hpp). They are posted at the
 // host before the rank enters it, since it does not probe for them meanwhile.
-extern std::atomic<int> any_source_requests;
+inline constexpr std::atomic<int>& any_source_requests = shim.any_source_count;
 void post_any_source();
 bool look_for_any_source();  // returns whether the host has been called, and so has progressed
 

@@ -1,6 +1,6 @@
-// What a call says of itself, by the roles of its arguments (mpi/traits.hpp): its communicator, its partner, and the
-// bytes that its rank gives (of Scatter and Scatterv: gets), of a block where the operation has one for each rank. Of
-// receives that is the room they offer. Neighbours' lists count as nothing.
+// Reads what a call says of itself, by the roles of its arguments (mpi/traits.hpp): its communicator, its partner, and
+// the bytes that its rank gives (of Scatter and Scatterv: gets), of a block where the operation has one for each rank.
+// Of receives that is the room they offer. Neighbours' lists count as nothing.
 #pragma once
 #include <cstdint>
 

@@ -27,13 +27,13 @@ const char* name(FunctionKind kind);
 
 struct CallSiteRow;
 
-// Whether the environment asks for it. The same at all times.
+// Returns whether the environment asks for it. The same at all times.
 bool wanted();
-// What takes the place of `function`, which serves the function with that number; itself where such calls are not
-// recorded.
+// Returns what takes the place of `function`, which serves the function with that number; itself where such calls are
+// not recorded.
 void* around(Function number, void* function);
 
-extern std::atomic<bool> active;  // between begin() and end()
+inline constexpr auto& active = shim.recording_is_active;  // between begin() and end()
 void begin();
 void end();
 
@@ -61,9 +61,8 @@ template <Function number, class Signature>
 struct Around;
 template <Function number, class... Arguments>
 struct Around<number, int(Arguments...)> {
-  static inline int (*inner)(Arguments...) = nullptr;
-
   [[gnu::noinline]] static int call(Arguments... arguments) {
+    const auto inner = reinterpret_cast<int (*)(Arguments...)>(shim.recorded_functions[unsigned(number)]);
     if (!active.load(std::memory_order_relaxed) || inside->recorded) return inner(arguments...);
     const calls::ArgumentWords words(arguments...);
     Observation seen(number, __builtin_return_address(0), words.all);

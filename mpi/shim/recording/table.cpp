@@ -10,13 +10,6 @@
 
 namespace nearfield::mpi::recording {
 
-std::atomic<bool> active{false};
-std::atomic<Thread*> threads{nullptr};
-std::atomic<KnownCommunicator*> known{nullptr};
-std::atomic<std::uint64_t> calls_unkept{0}, next_save{0};
-bool tracing = false;
-bool all_timed = false;
-
 namespace {
 
 // State of this thread; `table` is nullptr before its first call, and without memory.
@@ -27,8 +20,8 @@ struct ThreadRecord {
   std::uint64_t waited = 0;
 };
 const PerThread<ThreadRecord> own;
-std::mutex adding;
-Thread* free_tables = nullptr;  // of threads that have ended; under `adding`
+constexpr auto& adding = shim.adding_tables;
+constexpr auto& free_tables = shim.free_tables;
 
 ThreadRecord::~ThreadRecord() {
   if (!table) return;

@@ -70,12 +70,12 @@ struct Thread {
   Thread* next_free;  // under the lock of table.cpp
 };
 
-extern std::atomic<Thread*> threads;             // the newest
-extern std::atomic<KnownCommunicator*> known;    // the newest
-extern std::atomic<std::uint64_t> calls_unkept;  // of threads without a table
-extern bool tracing;
-extern bool all_timed;                        // false: a sample of them
-extern std::atomic<std::uint64_t> next_save;  // ticks
+inline constexpr auto& threads = shim.recorded_threads;
+inline constexpr auto& known = shim.recorded_communicators;
+inline constexpr auto& calls_unkept = shim.calls_unkept;
+inline constexpr bool& tracing = shim.tracing;
+inline constexpr bool& all_timed = shim.all_timed;  // false: a sample of them
+inline constexpr auto& next_save = shim.next_save;
 void save_so_far(std::uint64_t now);
 
 // Sizes of a class are below 2^size_class; class 0 is size 0.

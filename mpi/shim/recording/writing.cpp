@@ -28,7 +28,6 @@
 #include "mpi/shim/recording/table.hpp"
 
 namespace nearfield::mpi::recording {
-namespace {
 
 // Of the process, from begin() on.
 struct RecordingRun {
@@ -40,8 +39,11 @@ struct RecordingRun {
   std::uint64_t ticks = 0, nanoseconds = 0;  // when it began
   std::uint64_t saved = 0, pause = 0;        // nanoseconds: time of the last save, pause until the next
 };
-RecordingRun* run;  // never destroyed: exit() writes
-std::mutex saving;
+
+namespace {
+
+constexpr auto& run = shim.run;
+constexpr auto& saving = shim.saving;
 
 class Clock {
  public:
@@ -137,16 +139,17 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
                      ",\"mpi\":" + quoted(run->library) + ",\"program\":" + quoted(run->program) +
                      ",\"ending\":" + quoted(ending) + ",\"began_ns\":" + number(run->nanoseconds) +
                      ",\"ns\":" + number(clock.now() - run->nanoseconds);
+  const team::Process* const node = process_ever();
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   const auto nanoseconds = [](const timeval& t) {
     return std::uint64_t(t.tv_sec) * 1'000'000'000u + std::uint64_t(t.tv_usec) * 1000u;
   };
   text += ",\"cpu_ns\":" + number(nanoseconds(used.ru_utime) + nanoseconds(used.ru_stime)) +
-          ",\"company\":" + number(waiting::company.begun()) +
-          ",\"company_ns\":" + number(waiting::company.lasted(clock.now())) + ",\"rows_lost\":" + number(rows_lost) +
-          ",\"events_lost\":" + number(events_lost) + ",\"trace\":" + (trace.empty() ? "null" : quoted(trace)) +
-          ",\n\"sites\":[";
+          ",\"company\":" + number(node ? node->company().begun() : 0) +
+          ",\"company_ns\":" + number(node ? node->company().lasted(clock.now()) : 0) +
+          ",\"rows_lost\":" + number(rows_lost) + ",\"events_lost\":" + number(events_lost) +
+          ",\"trace\":" + (trace.empty() ? "null" : quoted(trace)) + ",\n\"sites\":[";
   for (std::size_t i = 0; i < sites.all.size(); ++i) text += std::string(i ? ",\n" : "\n") + site_text(sites.all[i]);
   text += "],\n\"communicators\":[";
   for (std::size_t i = 0; i < communicators.all.size(); ++i) {
@@ -290,8 +293,8 @@ void begin() {
     close(file);
   }
   // Distinguishes jobs started by one command, of which one may have been killed before all its ranks had written.
-  if (team::Process* const node = process_ever(); node && node->hang_reporter)
-    run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->hang_reporter->job());
+  if (team::Process* const node = process_ever(); node && node->hang_reporter())
+    run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->hang_reporter()->job());
   run->settings.record = absolute_path(run->settings.record, false);
   const std::string& directory = run->settings.record;
   const bool there = !directory.empty() && (mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST);

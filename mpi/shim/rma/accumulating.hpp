@@ -61,14 +61,14 @@ inline void combine_by_host(const windows::Window::Operation& operation, const s
       throw team::Broken("the host's MPI_Reduce_local failed");
 }
 
-// Whether the host defines the operator on the type: hosts differ beyond what MPI asks for.
+// Returns whether the host defines the operator on the type: hosts differ beyond what MPI asks for.
 inline bool host_combines(MPI_Op op, const TypeInfo& type) {
   const Asking asking;
   std::vector<std::max_align_t> zeros(2 * (type.bytes / sizeof(std::max_align_t) + 1));
   return host.Reduce_local(zeros.data(), zeros.data() + zeros.size() / 2, 1, type.handle, op) == MPI_SUCCESS;
 }
 
-// What is to be done with elements of that type. False: the operator is not predefined, or not defined on it.
+// Finds what is to be done with elements of that type. False: the operator is not predefined, or not defined on it.
 inline bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const TypeInfo& type) {
   static const MPI_Op replace = MPI_REPLACE;
   static const MPI_Datatype character = MPI_CHAR;
@@ -134,7 +134,7 @@ class Gathered {
   std::optional<memory::Temporary> copy_;
 };
 
-// What a device has is copied as a whole.
+// Data of a device are copied as a whole.
 inline void combine_by_devices(windows::Window& window, int rank, const layout::Data& target, const layout::Data& given,
                                const layout::Data* wanted, const windows::Window::Operation& operation) {
   const Gathered from(given, true), fetched(wanted ? *wanted : layout::Data{}, false);

@@ -64,7 +64,7 @@ std::unique_ptr<OneSided> take_over(Communicator& c, MPI_Win win, Window::Lies l
   state->win = win;
   auto team = separate_team(c);
   std::string why = "its ranks cannot share memory";
-  if (team) state->window = Window::create(std::move(team), lies, mine, known, why);
+  if (team) state->window = Window::create(std::move(team), held_locks(), lies, mine, known, why);
   if (!state->window) {
     log_line(LogLevel::info, "the host serves a window of %d ranks: %s", c.size, why.c_str());
     return nullptr;
@@ -75,31 +75,30 @@ std::unique_ptr<OneSided> take_over(Communicator& c, MPI_Win win, Window::Lies l
   return state;
 }
 
-// Runs the creation of a window. Running out of memory in it is an error, since ranks can no longer agree to leave the
-// window to the host.
-template <class Body>
-int making(Communicator& c, const char* function, Body body) {
-  return with_memory(c, function, [&]() -> int {
+// Creates a window: by body(communicator) if it may be ours, else by `make`, which calls the host. Running out of
+// memory in the body is an error, since ranks can no longer agree to leave the window to the host.
+template <Function number, class Make, class Body>
+int creating(MPI_Comm comm, MPI_Aint unit, Make make, Body body) {
+  if (!unit_fits<number>(unit)) return raise_too_large(number, comm);
+  Communicator* const c = eligible(comm);
+  if (!c) return left_to_host(WhoseWindow::communicator, make);
+  return with_memory(*c, name_of(number), [&]() -> int {
     try {
-      settle_left(c);
-      return body();
+      settle_left(*c);
+      return body(*c);
     } catch (const team::Broken& broken) {
-      return raise(c.comm, function, broken);
+      return raise(comm, name_of(number), broken);
     }
   });
 }
 
 template <Function number, class Unit>
 int create(void* base, MPI_Aint size, Unit unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  constexpr const char* name = name_of(number);
-  if (!unit_fits<number>(unit)) return raise_too_large(number, comm);
   const auto make = [&] { return blocking_at_host<number>(base, size, unit, info, comm, win); };
-  Communicator* const c = eligible(comm);
-  if (!c) return left_to_host(WhoseWindow::communicator, make);
-  if (const int code = make(); code != MPI_SUCCESS) return code;
-  return making(*c, name, [&] {
+  return creating<number>(comm, unit, make, [&](Communicator& c) {
+    if (const int code = make(); code != MPI_SUCCESS) return code;
     const windows::Memory mine{static_cast<std::byte*>(base), std::uint64_t(size), std::uint64_t(unit)};
-    if (auto state = take_over(*c, *win, Window::Lies::anywhere, mine, {})) adopt(std::move(state));
+    if (auto state = take_over(c, *win, Window::Lies::anywhere, mine, {})) adopt(std::move(state));
     else leave_to_host(WhoseWindow::reach);
     return MPI_SUCCESS;
   });
@@ -114,8 +113,8 @@ Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const 
       std::size_t(size), align, own ? memory::Component::alloc_mem : memory::Component::windows, wish, true);
 }
 
-// Whether a rank has the memory for a window. `forced`: it lacks memory that the program insists on, an error on all
-// ranks.
+// Says whether a rank has the memory for a window. `forced`: it lacks memory that the program insists on, an error on
+// all ranks.
 enum class Ready : std::uint8_t { yes, no, forced };
 
 // Collective: returns the worst value of all members.
@@ -155,22 +154,19 @@ template <Function number, class Unit>
 int allocate(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
   constexpr const char* name = name_of(number);
   const MPI_Aint unit = given;
-  if (!unit_fits<number>(unit)) return raise_too_large(number, comm);
   const auto make = [&] { return blocking_at_host<number>(size, given, info, comm, base, win); };
-  Communicator* const c = eligible(comm);
-  if (!c) return left_to_host(WhoseWindow::communicator, make);
-  return making(*c, name, [&]() -> int {
+  return creating<number>(comm, unit, make, [&](Communicator& c) -> int {
     const auto wish = placement_hint(info);
     const memory::Wish* const own = wish && *wish ? &**wish : nullptr;
     const memory::Wish* const asked = own ? own : process()->placer().wish(memory::Component::windows);
-    const auto allocation = allocate_in_segment(size, alignment_hint(info), own, c->size);
+    const auto allocation = allocate_in_segment(size, alignment_hint(info), own, c.size);
     Ready ready = Ready::no;
     if (!wish || (!allocation && asked && asked->forced)) ready = Ready::forced;
     else if (size >= 0 && allocation && unit > 0 && unit <= INT_MAX && base && win) ready = Ready::yes;
     const auto give_back = [&] {
       if (allocation && *allocation) process()->arena().free(*allocation);
     };
-    const Ready all = agree(c->team->context(), ready);
+    const Ready all = agree(c.team->context(), ready);
     if (all != Ready::yes) give_back();
     if (all == Ready::no) return left_to_host(WhoseWindow::reach, make);
     if (all == Ready::forced) {
@@ -181,7 +177,7 @@ int allocate(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base
     }
     std::byte* const memory = *allocation ? process()->segment().base() + *allocation : nullptr;
     auto state =
-        make_of_own_memory(*c, info, win, MadeOf::allocated, {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
+        make_of_own_memory(c, info, win, MadeOf::allocated, {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
     if (!state) {
       give_back();
       return left_to_host(WhoseWindow::reach, make);
@@ -265,29 +261,25 @@ template <Function number, class Unit>
 int allocate_shared(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
   constexpr const char* name = name_of(number);
   const MPI_Aint unit = given;
-  if (!unit_fits<number>(unit)) return raise_too_large(number, comm);
   const auto make = [&] { return blocking_at_host<number>(size, given, info, comm, base, win); };
-  Communicator* const c = eligible(comm);
-  if (!c) return left_to_host(WhoseWindow::communicator, make);
-  return making(*c, name, [&]() -> int {
-    context::CollectiveContext& context = c->team->context();
+  return creating<number>(comm, unit, make, [&](Communicator& c) -> int {
+    context::CollectiveContext& context = c.team->context();
     const auto wish = placement_hint(info);
     const bool placed = !wish || *wish || process()->placer().wish(memory::Component::windows);
     const bool good = size >= 0 && unit > 0 && unit <= INT_MAX && base && win;
     SharedPart mine{std::uint64_t(size), std::uint64_t(unit), 0, room_of_host(), good && !placed};
     const std::vector<SharedPart> parts = tell(context, mine);
     if (!std::ranges::all_of(parts, [](const SharedPart& part) { return part.takes_ours != 0; }))
-      return share_hosts_memory(name, *c, info, win, make);
+      return share_hosts_memory(name, c, info, win, make);
     std::uint64_t total = 0;
     bool fits = true;
     for (const SharedPart& part : parts)
       fits &= !__builtin_add_overflow(total, part.bytes, &total) && total <= PTRDIFF_MAX;
     constexpr std::uint64_t spare = 1 << 20;  // for the host's own data
-    if (!fits || total + total / 16 + spare <= parts[0].hosts_room)
-      return share_hosts_memory(name, *c, info, win, make);
-    if (c->rank == 0) {
+    if (!fits || total + total / 16 + spare <= parts[0].hosts_room) return share_hosts_memory(name, c, info, win, make);
+    if (c.rank == 0) {
       constexpr std::size_t page = 4096;
-      const auto offset = allocate_in_segment(MPI_Aint(total), std::max(alignment_hint(info), page), nullptr, c->size);
+      const auto offset = allocate_in_segment(MPI_Aint(total), std::max(alignment_hint(info), page), nullptr, c.size);
       if (offset) mine.offset = *offset;
     }
     const auto give_back = [&] {
@@ -295,17 +287,17 @@ int allocate_shared(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, voi
     };
     const std::uint64_t offset = tell(context, mine)[0].offset;
     std::vector<windows::Memory> known;
-    std::byte* at = offset ? c->team->segment_of(0) + offset : nullptr;
+    std::byte* at = offset ? c.team->segment_of(0) + offset : nullptr;
     for (const SharedPart& part : parts) {
       known.push_back({at, part.bytes, part.unit});
       if (at) at += part.bytes;
     }
-    const windows::Memory& ours = known[std::size_t(c->rank)];
+    const windows::Memory& ours = known[std::size_t(c.rank)];
     std::unique_ptr<OneSided> state;
-    if (offset || total == 0) state = make_of_own_memory(*c, info, win, MadeOf::shared, ours, known);
+    if (offset || total == 0) state = make_of_own_memory(c, info, win, MadeOf::shared, ours, known);
     if (!state) {
       give_back();
-      return share_hosts_memory(name, *c, info, win, make);
+      return share_hosts_memory(name, c, info, win, make);
     }
     state->allocation = mine.offset;
     *static_cast<void**>(base) = ours.base;

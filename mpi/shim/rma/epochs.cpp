@@ -185,9 +185,8 @@ static int* own_flavor(MPI_Win win, int key) {
   if (key != MPI_WIN_CREATE_FLAVOR) return nullptr;
   const OneSided* state = one_sided(win);
   if (!state && inside->being_freed && inside->being_freed->win == win) state = inside->being_freed;
-  static int allocated = MPI_WIN_FLAVOR_ALLOCATE, shared = MPI_WIN_FLAVOR_SHARED;
   if (!state || state->made_of == MadeOf::memory) return nullptr;
-  return state->made_of == MadeOf::shared ? &shared : &allocated;
+  return state->made_of == MadeOf::shared ? &shim.flavor_shared : &shim.flavor_allocated;
 }
 
 int Win_get_attr(MPI_Win win, int key, void* value, int* flag) {

@@ -40,7 +40,7 @@ struct CachedWindow {
 };
 inline constexpr unsigned cached_windows = 8;
 extern const PerThread<std::array<CachedWindow, cached_windows>, threads::at::windows> window_cache;
-extern std::atomic<std::uint64_t> window_epoch;
+inline constexpr auto& window_epoch = shim.window_epoch;
 
 OneSided* one_sided_slowly(MPI_Win win);
 // Returns our state; nullptr: the host serves the window, or the handle is invalid.
@@ -54,6 +54,7 @@ inline OneSided* one_sided(MPI_Win win) {
 }
 void adopt(std::unique_ptr<OneSided> state);
 std::unique_ptr<OneSided> disown(MPI_Win win);  // nullptr: not ours
+windows::HeldLocks& held_locks();               // of this process
 
 // Scope in which the window is being freed.
 class Freeing {

@@ -6,18 +6,6 @@
 
 namespace nearfield::mpi {
 
-std::atomic<bool> counts_are_kept{false};
-std::atomic<std::uint64_t> host_messages{0};
-OneSidedCounts one_sided_counts;
-
-namespace {
-
-Tally tallies[collectives::operation_count];
-messages::Counts last_message_counts;
-}  // namespace
-
-HostCalls host_calls[std::size_t(Function::count)];
-
 void each_host_function(FunctionRef<void(Function, const HostCalls&)> visit) {
   for (std::size_t number = 0; number < std::size(host_calls); ++number)
     if (host_calls[number].calls.load(std::memory_order_relaxed)) visit(Function(number), host_calls[number]);
@@ -36,10 +24,10 @@ void begin_counting() { counts_are_kept.store(true, std::memory_order_relaxed); 
 
 messages::Counts message_counts() {
   const messages::Messenger* const messenger = the_messenger;
-  return messenger ? messenger->counts() : last_message_counts;
+  return messenger ? messenger->counts() : made(shim.last_message_counts);
 }
 
-void keep_message_counts() { last_message_counts = message_counts(); }
+void keep_message_counts() { made(shim.last_message_counts) = message_counts(); }
 
 const char* name(Reason reason) {
   static constexpr const char* names[] = {
@@ -49,7 +37,7 @@ const char* name(Reason reason) {
   return names[std::size_t(reason)];
 }
 
-Tally& tally(collectives::Collective collective) { return tallies[std::size_t(collective)]; }
+Tally& tally(collectives::Collective collective) { return shim.tallies[std::size_t(collective)]; }
 
 void count_call(collectives::Collective collective, std::uint64_t bytes, std::uint64_t start) {
   Tally& t = tally(collective);

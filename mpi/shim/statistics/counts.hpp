@@ -10,24 +10,14 @@
 #include "engine/base/function_ref.hpp"
 #include "engine/collectives/call.hpp"
 #include "engine/messages/messenger.hpp"
-#include "mpi/numbers.hpp"
+#include "mpi/shim/process/globals.hpp"
 #include "mpi/shim/process/threads/per_thread.hpp"
 
 namespace nearfield::mpi {
 
-enum class Reason : std::uint8_t {
-#define REASON(identifier, ...) identifier,
-#include "mpi/statistics.def"
-  count
-};
 const char* name(Reason reason);
 
-struct Tally {
-  std::atomic<std::uint64_t> calls, bytes, nanoseconds;
-  std::atomic<std::uint64_t> host[std::size_t(Reason::count)];
-};
-
-extern std::atomic<bool> counts_are_kept;
+inline constexpr auto& counts_are_kept = shim.counts_are_kept;
 inline bool counting() { return counts_are_kept.load(std::memory_order_relaxed); }
 void begin_counting();
 Tally& tally(collectives::Collective collective);
@@ -40,30 +30,20 @@ extern const PerThread<const char*, threads::at::last_algorithm> last_algorithm;
 // Set when a part of this thread's call goes to the host; mpi/shim/recording clears it before a call.
 extern const PerThread<bool, threads::at::went_to_host> went_to_host;
 
-// Calls of a function that the host serves always, by its number.
-struct HostCalls {
-  std::atomic<std::uint64_t> calls, nanoseconds;
-};
-extern HostCalls host_calls[std::size_t(Function::count)];
+inline constexpr auto& host_calls = shim.host_calls;
 void each_host_function(FunctionRef<void(Function, const HostCalls&)> visit);  // that has been called
 struct HostTotals {
   std::uint64_t calls = 0, nanoseconds = 0;
 };
 HostTotals host_totals();
 // Messages that went to the host.
-extern std::atomic<std::uint64_t> host_messages;
+inline constexpr auto& host_messages = shim.host_messages;
 inline void count_host_message() {
   *went_to_host = true;
   if (counting()) [[unlikely]]
     host_messages.fetch_add(1, std::memory_order_relaxed);
 }
-// Counts windows, and operations on our windows.
-enum class WhoseWindow : std::uint8_t { ours, communicator, reach, dynamic, count };
-struct OneSidedCounts {
-  std::atomic<std::uint64_t> windows[std::size_t(WhoseWindow::count)];
-  std::atomic<std::uint64_t> moves, accumulates, bytes;
-};
-extern OneSidedCounts one_sided_counts;
+inline constexpr OneSidedCounts& one_sided_counts = shim.one_sided_counts;
 inline void count_window(WhoseWindow whose) {
   one_sided_counts.windows[std::size_t(whose)].fetch_add(1, std::memory_order_relaxed);
 }

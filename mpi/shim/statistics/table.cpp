@@ -20,6 +20,12 @@ std::uint64_t segment_pages() {
   return node ? node->segment().memory() : 0;
 }
 
+template <class... Arguments>
+std::uint64_t of_company(std::uint64_t (waiting::Company::*what)(Arguments...) const, Arguments... arguments) {
+  const team::Process* const node = process_ever();
+  return node ? (node->company().*what)(arguments...) : 0;
+}
+
 memory::Arena::Held held(team::Process& node, memory::Component component) {
   if (component != memory::Component::heap) return node.arena().held(component);
   const reach::SharedHeap* const heap = reach::SharedHeap::find();

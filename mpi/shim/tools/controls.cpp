@@ -8,17 +8,17 @@
 
 namespace nearfield::mpi {
 namespace tools {
-namespace {
 
 struct Control {
   const SettingRow* setting = nullptr;
   std::size_t characters = 0;  // size of the buffer of MPI_T_cvar_read, for a string
 };
 
-Handles<MPI_T_cvar_handle, Control>& handles() {
-  static auto& all = *new Handles<MPI_T_cvar_handle, Control>;  // never destroyed
-  return all;
-}
+struct ControlHandles : Handles<MPI_T_cvar_handle, Control> {};
+
+namespace {
+
+ControlHandles& handles() { return made(shim.control_handles); }
 
 // Returns the type that a variable's value is passed as: names and texts as strings, switches as 0 or 1.
 MPI_Datatype type_of(const SettingValue& value) {

@@ -10,20 +10,13 @@
 namespace nearfield::mpi {
 namespace tools {
 
-Appended& controls() {
-  static Appended indices(int(control_variables().size()));
-  return indices;
-}
+struct AppendedIndices {
+  Appended controls{int(control_variables().size())}, performances{int(performance_variables().size())}, categories{1};
+};
 
-Appended& performances() {
-  static Appended indices(int(performance_variables().size()));
-  return indices;
-}
-
-Appended& categories() {
-  static Appended indices(1);
-  return indices;
-}
+Appended& controls() { return made(shim.indices).controls; }
+Appended& performances() { return made(shim.indices).performances; }
+Appended& categories() { return made(shim.indices).categories; }
 
 int number(Appended& indices, int (*get_num)(int*), int* result) {
   return answer([&]() -> int {
@@ -45,8 +38,8 @@ void give_text(std::string_view text, char* buffer, int* length) {
 }
 
 namespace {
-std::mutex counting_users;
-std::atomic<int> users{0};  // written under the lock
+constexpr auto& counting_users = shim.counting_users;
+constexpr auto& users = shim.tool_users;
 }  // namespace
 
 bool initialized() { return users.load(std::memory_order_relaxed) > 0; }

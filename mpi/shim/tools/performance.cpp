@@ -13,17 +13,13 @@
 
 namespace nearfield::mpi {
 namespace tools {
-namespace {
 
 struct Performance {
   MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;
   const PerformanceVariable* variable = nullptr;
 };
 
-Handles<MPI_T_pvar_handle, Performance>& handles() {
-  static auto& all = *new Handles<MPI_T_pvar_handle, Performance>;  // never destroyed
-  return all;
-}
+struct PerformanceHandles : Handles<MPI_T_pvar_handle, Performance> {};
 
 class Sessions {
  public:
@@ -49,10 +45,10 @@ class Sessions {
   std::set<MPI_T_pvar_session> open_;
 };
 
-Sessions& sessions() {
-  static auto& all = *new Sessions;  // never destroyed
-  return all;
-}
+namespace {
+
+PerformanceHandles& handles() { return made(shim.performance_handles); }
+Sessions& sessions() { return made(shim.sessions); }
 
 // Returns the error for a handle of ours in that session.
 int judge(MPI_T_pvar_session session, const Handles<MPI_T_pvar_handle, Performance>::Found& found) {

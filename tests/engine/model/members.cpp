@@ -92,7 +92,8 @@ class Together : public team::Bootstrap {
 
 }  // namespace
 
-Members::Members(Setup setup) : setup_(setup) {
+Members::Members(Setup setup)
+    : setup_(setup), held_locks_(std::make_unique<windows::HeldLocks[]>(std::size_t(setup.count))) {
   Settings settings;
   settings.meeting = setup.meeting;
   settings.protocol = setup.protocol;
@@ -125,14 +126,14 @@ void Members::renew() {
   window_.clear();
   team_.clear();
   const std::size_t count = std::size_t(setup_.count);
+  for (int i = 0; i < setup_.count; ++i) held_locks(i) = 0;
   for (auto& process : process_) {
     process->policy().company = nullptr;  // by the clock
     process->policy().oversubscribed = process->policy().sleep_at_once = process->policy().may_sleep = false;
     process->drop_copy_buffers();
-    process->window_locks = 0;
     // A run that was cut short has left bodies in the middle.
-    std::destroy_at(&process->runner);
-    std::construct_at(&process->runner, process->segment(), process->header().asleep_on);
+    std::destroy_at(&process->runner());
+    std::construct_at(&process->runner(), process->segment(), process->header().asleep_on);
   }
   for (auto& process : process_) {
     // An older value must not be the right one of a run before.
@@ -156,7 +157,7 @@ void Members::renew() {
     if (setup_.window_bytes) {
       const std::uint64_t bytes = setup_.window_bytes;
       std::byte* const base = process(i).segment().base() + *process(i).arena().allocate_zeroed(bytes, 4096);
-      window_[std::size_t(i)] = windows::Window::create(std::move(team_[std::size_t(i)]),
+      window_[std::size_t(i)] = windows::Window::create(std::move(team_[std::size_t(i)]), held_locks(i),
                                                         windows::Window::Lies::in_segment, {base, bytes, 1}, {}, error);
     }
     if (!setup_.messages) return;

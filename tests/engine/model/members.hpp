@@ -28,6 +28,7 @@ class Members {
   team::Process& process(int member) { return *process_[member]; }
   team::Team& team(int member) { return team_[member] ? *team_[member] : window(member).team(); }
   windows::Window& window(int member) { return *window_[member]; }  // has the team
+  windows::HeldLocks& held_locks(int member) { return held_locks_[std::size_t(member)]; }
   messages::Messenger& messenger(int member) { return *messenger_[member]; }
   // Makes teams (and messengers or windows) as after MPI_Init.
   void renew();
@@ -36,6 +37,7 @@ class Members {
 
  private:
   const Setup setup_;
+  const std::unique_ptr<windows::HeldLocks[]> held_locks_;
   std::vector<std::unique_ptr<team::Process>> process_;
   std::vector<std::unique_ptr<team::Team>> team_;
   std::vector<std::unique_ptr<messages::Messenger>> messenger_;

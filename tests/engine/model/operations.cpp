@@ -43,14 +43,14 @@ class Player {
 
   void step(char what, unsigned n) {
     Operation& operation = operations_[n];
-    auto done = [&] { return operation.complete() || (process_.runner.poll(), operation.complete()); };
+    auto done = [&] { return operation.complete() || (process_.runner().poll(), operation.complete()); };
     switch (what) {
       case 'i': return team_->contexts().issue(operation);
       case 'p': return plan(n);
       case 's': return team_->contexts().issue_to(context_[n], operation);
       case 'w':
         while (!operation.complete())
-          if (!process_.progress.poll()) processor::pause();
+          if (!process_.progress().poll()) processor::pause();
         return complete(operation);
       case 'm':
         if (!done()) members_.messenger(me_).wait_until(done, [](int) { return false; }, nullptr, "waiting");

@@ -333,7 +333,7 @@ void overlap(CollectiveContext& context, int me, int count) {
   if (count > 1) meet(context, me, 1);
   for (int i = 0; i < count; ++i)
     while (!pending[i].complete())
-      if (!team.process().progress.poll()) processor::pause();
+      if (!team.process().progress().poll()) processor::pause();
   for (int i = 0; i < count; ++i) require(!pending[i].error(), "a body has failed");
 }
 

@@ -297,7 +297,7 @@ Explored explore_window(Members& members, const Body& body, const Options& optio
 Explored explore_members(Members& members, const Plan& plan, const Options& options = {}) {
   const Body body = [&plan, &members](Window& window, int me) {
     for (const char* each = plan[std::size_t(me)]; *each; ++each) {
-      members.process(me).window_locks = *each == 'u';  // as if it held one elsewhere
+      members.held_locks(me) = *each == 'u';  // as if it held one elsewhere
       require(window.lock(0, *each == 'w', true), "not to be had");
       if (*each == 'w') write_words();
       else read_words();

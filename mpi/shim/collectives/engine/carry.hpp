@@ -13,7 +13,7 @@
 
 namespace nearfield::mpi {
 
-// What a wait of ours has thrown, as an error of `comm`.
+// Raises what a wait of ours has thrown, as an error of `comm`.
 int raise(MPI_Comm comm, const char* function, const team::Broken& broken);
 
 // Its error class, with the text reported.
@@ -32,13 +32,13 @@ struct Reduction {
 };
 bool host_may_serve(const Communicator& c, const Reduction& reduction);
 
-// Whether the host serves this call, which is one of the first.
+// Returns whether the host serves this call, which is one of the first.
 inline bool by_host_for_youth(Communicator& c, const Reduction* reduction) {
   if (!is_young(c) || (reduction && !host_may_serve(c, *reduction))) return false;
   --c.young;
   return true;
 }
-// What follows needs a team.
+// Called before what needs a team.
 inline void grow_up(MPI_Comm comm) {
   if (Communicator* const state = communicator_of(comm)) state->young = 0;
 }
@@ -69,7 +69,7 @@ inline Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) {
   return {state, Reason::communicator};
 }
 
-// Whether ranks compare their calls, and whether one of those that share memory with us has given up.
+// Return whether ranks compare their calls, and whether one of those that share memory with us has given up.
 inline bool checks(const Communicator& c) {
   if (is_being_created(c)) [[unlikely]]
     return process_ever()->settings().check;
@@ -121,7 +121,7 @@ int with_memory(Communicator& c, const char* function, Body body) {
   }
 }
 
-// What a call of ours begins with, on those that share memory with us. False: it moves nothing.
+// Begins a call of ours, on those that share memory with us. False: it moves nothing.
 inline bool enter(team::Team* team, const collectives::Call& call, bool compares) {
   if (team && team->broken_off()) [[unlikely]]
     team->break_off("the communicator was given up when a rank could not go on", team->context().doing());
@@ -133,7 +133,7 @@ inline bool enter(team::Team* team, const collectives::Call& call, bool compares
 // collective of the host would have progressed them. MPI_SUCCESS.
 inline int end_call(team::Process& process, const collectives::Call& call, std::uint64_t start, bool counts) {
   if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
-    process.progress.step_host();
+    process.progress().step_host();
   if (counts && counting()) [[unlikely]]
     count_call(call.collective, call.bytes, start);
   return MPI_SUCCESS;

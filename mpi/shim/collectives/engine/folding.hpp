@@ -15,7 +15,7 @@
 
 namespace nearfield::mpi::combining {
 
-// Whether the host's MPI_Reduce_local accepts the two; asked without elements, which calls no operator of the
+// Returns whether the host's MPI_Reduce_local accepts the two; asked without elements, which calls no operator of the
 // program's. `layout`: of the type, none where it is predefined and dense.
 bool host_combines(MPI_Op op, MPI_Datatype type, const std::shared_ptr<const TypeLayout>& layout);
 // The same of any handle.

@@ -74,8 +74,8 @@ bool aliased(const void* send, N send_count, MPI_Datatype send_type, const void*
   return host_rejects_aliases && send == recv && send_count == recv_count && send_count > 0 && send_type == recv_type;
 }
 
-// Whether there is nothing to move, and nothing to find wrong with that either: all return at once, without looking at
-// each other. Types that are not predefined are looked into by way of Packed.
+// Returns whether there is nothing to move, and nothing to find wrong with that either: all return at once, without
+// looking at each other. Types that are not predefined are looked into by way of Packed.
 template <class When, class N>
 bool nothing(const When&, const Communicator& c, N count, MPI_Datatype type) {
   return !When::plans && count == 0 && !checks(c) && !broken_off(c) && find_type(type);

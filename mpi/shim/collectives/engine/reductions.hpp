@@ -33,7 +33,7 @@ int combine_or_refuse(Communicator& c, const Call& call, int root, const combini
   else return combining::combine(c, call.collective, root, given, function, when.host_call);
 }
 
-// Whether there is nothing to reduce, by a good type and operator: all return at once.
+// Returns whether there is nothing to reduce, by a good type and operator: all return at once.
 template <class When>
 bool nothing(const When&, const Communicator& c, const Call& call) {
   return !When::plans && call.bytes == 0 && !checks(c) && !broken_off(c);

@@ -29,12 +29,12 @@ TeamWork::~TeamWork() {
   if (at_host_ != host.request_null) host.Request_free(&at_host_);
   if (!team_) return;
   if (own_context_) team_->contexts().let_go(*own_context_);
-  let_go(*team_);
+  c_.let_go();
 }
 
 void TeamWork::join(team::Team& team) {
   team_ = &team;
-  team.users.fetch_add(1, std::memory_order_relaxed);
+  c_.keep();
 }
 
 // A member that cannot is out of step with the others, which would wait for it. An error class.

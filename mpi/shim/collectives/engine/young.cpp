@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t most_gathered = 32768;  // bytes of all operands; a team has better ways for more
 
-// Whether the result depends on the order of more than two operands; equal on all ranks of a call that is right.
+// Returns whether the result depends on the order of more than two operands; equal on all ranks of a call that is
+// right.
 bool in_order(MPI_Datatype type, MPI_Op op) {
   const auto known = find_op(op);
   if (!known) return true;

@@ -56,9 +56,8 @@ int exchanged(Collective collective, const char* function, When when, Send send,
 // nothing, so all calls share its memory.
 template <class When>
 int barrier(const char* function, When when, MPI_Comm comm) {
-  static char said, heard;
-  return exchanged(Collective::barrier, function, when, Same<int>{&said, 1, host.byte}, Same<int>{&heard, 1, host.byte},
-                   comm);
+  return exchanged(Collective::barrier, function, when, Same<int>{&shim.nothing_said, 1, host.byte},
+                   Same<int>{&shim.nothing_heard, 1, host.byte}, comm);
 }
 
 template <Collective collective, class When>

@@ -15,7 +15,7 @@
 
 namespace nearfield::mpi::across {
 
-// What a rank has to do with a reduction, in elements.
+// A rank's part in a reduction, in elements.
 struct InterReduction {
   void* send;
   void* recv;

@@ -70,7 +70,7 @@ struct LocalData {
   bool dense() const { return data.dense() && !packs(); }
 };
 
-// What a host may reject, and else means that all is there already.
+// Returns whether both are one buffer, which a host may reject, and which else means that all is there already.
 bool same_place(const LocalBuffer& from, const LocalBuffer& to) {
   return from.buffer == to.buffer && from.count == to.count && from.type == to.type;
 }
@@ -90,7 +90,7 @@ int move_by_devices(layout::Data from, layout::Data to, MPI_Comm comm) {
   return target && !target->store(from.bytes) ? raise_code(comm, MPI_ERR_BUFFER) : MPI_SUCCESS;
 }
 
-// Whether the operator is defined on the type, by our tables or by the host.
+// Returns whether the operator is defined on the type, by our tables or by the host.
 bool combines(MPI_Op op, MPI_Datatype type, const Layout& layout) {
   collectives::Call call{Collective::allreduce};
   if (!describe_reduction(call, 0, type, op)) [[likely]]
@@ -98,7 +98,7 @@ bool combines(MPI_Op op, MPI_Datatype type, const Layout& layout) {
   return combining::host_combines(op, type, layout);
 }
 
-// What a call has to move, as far as that is right.
+// The data that a call has to move, as far as its arguments are right.
 struct Judged {
   LocalData from, to;
   bool moves;  // else all is there already
@@ -126,7 +126,7 @@ int move(const char* function, const Work& work, const Judged& judged, MPI_Comm 
   return MPI_SUCCESS;
 }
 
-// What this thread has last found good, of a predefined type. Such types are never freed.
+// The reduction that this thread has last found good, of a predefined type. Such types are never freed.
 struct LastCombined {
   MPI_Op op;
   MPI_Datatype type;

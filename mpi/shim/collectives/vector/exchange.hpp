@@ -90,7 +90,7 @@ VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const 
   return {const_cast<void*>(buffer), counts, places, MPI_DATATYPE_NULL, types};
 }
 
-// Whose side may be in place.
+// Says whose side may be in place.
 enum class InPlaceSide { send, receive };
 // Of a communicator of one rank: what goes from the only part of one side to that of the other.
 template <class Send, class Receive>
@@ -144,7 +144,7 @@ struct EdgeData {
     if (packed && packed->pack(0, count) != MPI_SUCCESS) return false;
     return !stage || stage->fetch();
   }
-  // What has come, to where the program looks for it.
+  // Moves what has come to where the program looks for it.
   int store(std::size_t bytes) const {
     if (packed) return packed->unpack(0, count);
     return stage && !stage->store(bytes) ? MPI_ERR_BUFFER : MPI_SUCCESS;
@@ -301,7 +301,7 @@ int exchange(Collective collective, const char* function, MPI_Comm comm, const W
       }
     } else {
       const auto done = [&](int code, std::uint64_t bytes) {
-        if (open_windows.load(std::memory_order_relaxed)) the_messenger->process().progress.step_host();
+        if (open_windows.load(std::memory_order_relaxed)) the_messenger->process().progress().step_host();
         count_exchange(collective, bytes, start);
         return report(comm, code);
       };

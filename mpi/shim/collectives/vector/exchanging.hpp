@@ -87,7 +87,7 @@ int over_nodes(Collective collective, const char* function, MPI_Comm comm, hiera
     const int code = c && !lacking ? ready->run() : MPI_SUCCESS;
     hierarchy.wait(0);
     if (lacking) throw OutOfMemory();
-    if (open_windows.load(std::memory_order_relaxed)) hierarchy.home().progress.step_host();
+    if (open_windows.load(std::memory_order_relaxed)) hierarchy.home().progress().step_host();
     count_exchange(collective, c ? ready->bytes() : 0, start);
     return report(comm, code);
   });

@@ -9,7 +9,7 @@ const PerThread<Inside, threads::at::inside> inside;
 void return_to(const Inside& before) {
   for (; inside->lent > before.lent; --inside->lent) StandInScope::take_back();
   *inside = before;
-  *mark_in_host() = before.host.now;
+  mark_in_host() = before.host.now;
   if (!before.recorded) waiting::waited = nullptr;
 }
 

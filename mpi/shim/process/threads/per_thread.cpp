@@ -6,16 +6,17 @@
 #include <cstdlib>
 
 #include "engine/base/log.hpp"
+#include "mpi/shim/process/globals.hpp"
 
 namespace nearfield::mpi::threads {
 namespace {
 
-constinit Variable* variables = nullptr;
-constinit std::size_t used = at::others;
-// Static block of the first thread, which allocates nothing.
-constexpr std::size_t most = 4096;
-alignas(64) constinit std::byte of_first[most] = {};
-constinit std::atomic<bool> first_is_taken{false};
+constexpr auto& variables = shim.thread_variables;
+constexpr auto& more = shim.thread_bytes;
+constexpr std::size_t most = Shim::thread_block;
+constexpr auto& of_first = shim.first_block;  // the first thread allocates nothing
+constexpr auto& first_is_taken = shim.first_block_is_taken;
+std::size_t used() { return at::others + more; }
 
 [[noreturn]] void give_up(const char* why) {
   log_line(LogLevel::error, "%s", why);
@@ -27,10 +28,10 @@ constinit std::atomic<bool> first_is_taken{false};
 Variable::Variable(std::size_t bytes, std::size_t alignment, std::size_t offset) : offset_(offset), next_(variables) {
   variables = this;
   if (offset == at::anywhere) {
-    offset_ = (used + alignment - 1) & ~(alignment - 1);
-    used = offset_ + bytes;
+    offset_ = (used() + alignment - 1) & ~(alignment - 1);
+    more = offset_ + bytes - at::others;
   }
-  bool alone = used <= most && alignment <= alignof(std::max_align_t) && offset_ % alignment == 0;
+  bool alone = used() <= most && alignment <= alignof(std::max_align_t) && offset_ % alignment == 0;
   end_ = offset_ + bytes;
   for (const Variable* each = next_; each; each = each->next_) alone &= each->end_ <= offset_ || end_ <= each->offset_;
   if (!alone) give_up("variables of threads do not fit their block");
@@ -46,7 +47,7 @@ void end_block(void* of_thread) {
 // Without memory it ends the process, as the C library does for such blocks of libraries without a reserve.
 [[gnu::noinline]] std::byte* make_block() {
   const bool first = !first_is_taken.exchange(true, std::memory_order_relaxed);
-  auto* const made = first ? of_first : static_cast<std::byte*>(std::malloc(used));
+  auto* const made = first ? of_first : static_cast<std::byte*>(std::malloc(used()));
   if (!made) give_up("there is no memory for the variables of a thread");
   for (const Variable* each = variables; each; each = each->next_) each->construct(made);
   block = made;

@@ -1,0 +1,12 @@
+// For programs that have no such object of their own: the linker takes this file of the library if they do not define
+// it.
+#include "engine/base/globals.hpp"
+
+namespace nearfield {
+
+Globals& globals() noexcept {
+  static constinit Globals all;
+  return all;
+}
+
+}  // namespace nearfield

@@ -1,0 +1,55 @@
+// What the engine has once per process and nobody can hand on: what lines of log and handlers of signals and forks
+// need, memory that is kept, and what has been found out for all peers. All else belongs to team::Process.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "engine/base/atomic.hpp"
+#include "engine/base/log.hpp"
+
+namespace nearfield {
+
+namespace memory {
+class Arena;
+struct TemporaryPool;
+}  // namespace memory
+namespace reach {
+class Peers;
+struct ForkUnderWay;
+}  // namespace reach
+namespace tuning {
+struct Pace;
+}
+namespace choosing {
+struct KeptDecisions;
+}
+
+struct Globals {
+  // base/log.cpp
+  std::atomic<LogLevel> log_level{LogLevel::warn};
+  std::atomic<int> log_rank{-1};
+  bool log_has_complained = false;
+  // waiting/wait.cpp: lines about company
+  std::atomic<std::uint64_t> company_line_due{0};  // nanoseconds
+  std::atomic<bool> company_end_wanted{false};
+  // memory/temporaries.cpp, choosing/decisions.cpp
+  std::atomic<memory::TemporaryPool*> temporaries{nullptr};
+  std::atomic<choosing::KeptDecisions*> decisions{nullptr};
+  // reach/forks.cpp, reach/heap_mapper.cpp
+  std::atomic<memory::Arena*> forking_arena{nullptr};
+  std::atomic<reach::Peers*> forking_peers{nullptr}, heap_peers{nullptr};
+  std::atomic<reach::ForkUnderWay*> fork{nullptr};
+  // tuning/samples.hpp: best row of any peer, the last one found, by family of rows and class of lengths
+  static constexpr std::size_t row_families = 3, length_classes = 16;
+  std::atomic<std::uint8_t> best_row[row_families][length_classes] = {};
+  std::atomic<const tuning::Pace*> pace{nullptr};  // tuning/trials.cpp: of tests
+  std::atomic<std::uint64_t> lines_streamed{0};    // copying/copy.cpp
+  std::atomic<int> calls_left{0};                  // choosing/leaving.hpp: of all communicators
+  // hang_report/reporter.cpp: number of signals that have asked for a report; futex word that the handler writes
+  Atomic<std::uint32_t> reports_asked{0};
+};
+
+// A library with more of that kind has these in its own object, and defines the function itself.
+Globals& globals() noexcept;
+
+}  // namespace nearfield

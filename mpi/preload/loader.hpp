@@ -1,0 +1,58 @@
+// All that libnearfield.so remembers, beside the slots of trampolines.S. Constant-initialised, since objects that are
+// constructed earlier may call MPI.
+#pragma once
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "heap/system.hpp"
+#include "mpi/numbers.hpp"
+#include "mpi/preload/objects.hpp"
+
+namespace nearfield::preload {
+
+// A function of the host's own that we serve, and what takes its place.
+struct Redirection {
+  void *from, *to;
+};
+
+struct Redirections {
+  static constexpr std::size_t most = 2 * (std::size_t(mpi::Function::count) - 1);
+  Redirection all[most];
+  std::size_t count;
+
+  void* of(void* address) const;
+};
+
+struct Loader {
+  // One thread binds; when it comes here again (the shim looks functions up while it is attached) it goes on unbound.
+  pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
+  void* binder = nullptr;  // the thread that holds the lock
+  bool bound = false;
+  bool deep_objects = false;  // have been opened since the last look
+  bool log_has_complained = false;
+  Scope scope_of_caller = {};
+  Object self = {};
+  void* (*loaders_dlsym)(void*, const char*) = nullptr;
+  char library_version[8192 + 1] = {};  // MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most
+  Redirections redirections = {};
+
+  // The shim's.
+  const char* (*last_algorithm)() = nullptr;
+  const char* variant = nullptr;  // the ABI whose shim is attached
+  // Of a window, as Fortran has been told; may be null.
+  void (*mend_attribute)(int win, int key, std::intptr_t* value) = nullptr;
+  bool (*give_way)() = nullptr;  // yielding.cpp
+
+  // Of Open MPI's bindings for Fortran, each by its name.
+  static constexpr std::size_t getters = 9;
+  void (*get_attribute[getters])(int* win, int* key, std::intptr_t* value, int* is_there, int* error) = {};
+
+  // locking.cpp
+  pthread_mutex_t locking = PTHREAD_MUTEX_INITIALIZER;
+  heap::Table<heap::Piece> pieces;
+};
+extern constinit Loader loader;
+
+}  // namespace nearfield::preload
