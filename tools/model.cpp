@@ -20,6 +20,7 @@
 #include "engine/hierarchy/costs.hpp"
 #include "engine/hierarchy/rows.hpp"
 #include "engine/machine/cpus.hpp"
+#include "engine/messages/publication.hpp"
 #include "engine/messages/roads.hpp"
 #include "engine/reach/mappers.hpp"
 #include "engine/settings/settings.hpp"
@@ -161,6 +162,14 @@ bool is_of_messages(std::string_view op) {
   return op == "message";
 }
 
+// What becomes of the lines of a record, of which those that are possible here are tried.
+Json publications() {
+  Json all = Json::array();
+  for (const messages::Publication& each : messages::publications)
+    all.push_back({{"name", each.name}, {"possible", each.possible()}, {"needs", each.needs}, {"about", each.about}});
+  return all;
+}
+
 // The ways that one message may take between ranks of a node, the first of which that has what it needs is taken.
 int explain_messages(const std::string& op, const std::string& ranks, const std::string& bytes,
                      const Machine& machine) {
@@ -182,6 +191,7 @@ int explain_messages(const std::string& op, const std::string& ranks, const std:
            {"bytes", length},
            {"chosen", chosen->name},
            {"made_of", "messages"},
+           {"publications", publications()},
            {"nodes", over_nodes ? std::atoi(ranks.c_str()) : 1}});
     for (const messages::Road& road : messages::roads) {
       const std::uint64_t to = road.to(limits);

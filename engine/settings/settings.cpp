@@ -51,6 +51,9 @@ constexpr Named<Protocol> names<Protocol>[] = {{"auto", Protocol::automatic},  {
                                                {"fastbox", Protocol::fastbox}, {"copy-buffers", Protocol::copy_buffers},
                                                {"cma", Protocol::cma},         {"mapped", Protocol::mapped}};
 template <>
+constexpr Named<Publishing> names<Publishing>[] = {
+    {"auto", Publishing::automatic}, {"keep", Publishing::keep}, {"demote", Publishing::demote}};
+template <>
 constexpr Named<Reporting> names<Reporting>[] = {{"0", Reporting::none},
                                                  {"off", Reporting::none},
                                                  {"1", Reporting::first_rank},
@@ -225,6 +228,11 @@ constexpr SettingRow rows[] = {
       "on), and for large ones `copy-buffers`, `cma` or `mapped`; where a message cannot go that way it goes by copy "
       "buffers"},
      into<&Settings::protocol>},
+    {{"NEARFIELD_PUBLISH", "auto", each_rank,
+      "what a sender does with the cache lines of a short message once it is written: `keep` them, or `demote` them to "
+      "the shared cache, by an instruction that does nothing on processors without it (CLDEMOTE, Intel from Sapphire "
+      "Rapids on). By default what takes less time per receiver and length"},
+     into<&Settings::publishing>},
     {{"NEARFIELD_EAGER", "16384", each_rank,
       "bytes up to which a send never waits for its receiver, whatever that does: without a copy buffer such a message "
       "travels with its envelope"},

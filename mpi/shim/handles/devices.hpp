@@ -23,7 +23,7 @@ extern std::atomic<bool> loaded;  // a run-time has been bound
 void look_again();
 
 // Returns whether pointers may be to device memory.
-inline bool possible() {
+[[gnu::always_inline]] inline bool possible() {
   const link_map* const last = newest.load(std::memory_order_acquire);  // SYNC: newest-library
   if (!last || last->l_next) [[unlikely]]
     look_again();

@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/p2p/landing.hpp"
+#include "mpi/shim/p2p/short.hpp"
 #include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
@@ -57,10 +58,28 @@ int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall
   return code == MPI_SUCCESS ? Wait(&request, status) : code;
 }
 
+[[gnu::always_inline]] inline void receive_and_wait(messages::Request& request, const Communicator& c,
+                                                    const layout::Data& data, int source, int tag, MPI_Status* status) {
+  prepare_receive(request, c, source, tag, data);
+  request.attended = true;
+  the_messenger->start(request);
+  wait_for(request);
+  set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
+}
+
+[[gnu::noinline]] inline int receive_plain(const char* function, const Plain& from, void* buffer, int tag,
+                                           MPI_Status* status) {
+  return guarded(from.communicator->comm, function, [&]() -> int {
+    messages::Request request;
+    receive_and_wait(request, *from.communicator, from.data(buffer), from.rank, tag, status);
+    return report(from.communicator->comm, outcome(request));
+  });
+}
+
 // `start`: the host's function that makes a request of such a receive.
 template <Function number, Function start, class N>
-static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                   MPI_Status* status) try {
+[[gnu::noinline]] static int receive_anything(void* buffer, N count, MPI_Datatype type, int source, int tag,
+                                              MPI_Comm comm, MPI_Status* status) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, status); };
   const auto host_start = [&](MPI_Request* made) -> int {
@@ -86,15 +105,20 @@ static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag
     if (typed.packs() || devices::possible()) [[unlikely]]
       return receive_apart(typed, *c, buffer, count, type, source, tag, status);
     messages::Request request;
-    prepare_receive(request, *c, source, tag, typed.data);
-    request.attended = true;
-    the_messenger->start(request);
-    wait_for(request);
-    set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
+    receive_and_wait(request, *c, typed.data, source, tag, status);
     return report(comm, judge(request, type));
   });
 } catch (const OutOfMemory&) {
   return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
+}
+
+template <Function number, Function start, class N>
+static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  const Plain from = plain(buffer, count, type, source, tag, comm);
+  if (receive_short(from, buffer, tag, status)) [[likely]]
+    return MPI_SUCCESS;
+  if (from.member >= 0) return receive_plain(name_of(number), from, buffer, tag, status);
+  return receive_anything<number, start>(buffer, count, type, source, tag, comm, status);
 }
 
 template <Function number, bool persistent, class N>
