@@ -162,7 +162,7 @@ bool is_of_messages(std::string_view op) {
   return op == "message";
 }
 
-// What becomes of the lines of a record, of which those that are possible here are tried.
+// How a record of several lines may be handed over; those that are possible here are tried.
 Json publications() {
   Json all = Json::array();
   for (const messages::Publication& each : messages::publications)

@@ -43,7 +43,7 @@ struct Envelope {
 enum class Kind : std::uint32_t { none, eager, eager_synchronous, buffers, transfer, withdraw, fastbox, skip };
 
 struct alignas(64) Record {
-  // Writer: number << 32 | kind << 28 | sampled << 27 | bytes of payload. In a ring, number n is that of its n-th
+  // Writer: number << 32 | kind << 28 | marks | bytes of payload. In a ring, number n is that of its n-th
   // record: what lies there before has another one (fastbox.hpp).
   Atomic<std::uint64_t> word;
   Envelope envelope;     // writer, published by word
@@ -57,8 +57,9 @@ constexpr std::uint64_t record_word(Kind kind, std::size_t bytes, std::uint32_t 
 }
 constexpr std::uint32_t number_of(std::uint64_t word) { return std::uint32_t(word >> 32); }
 constexpr Kind kind_of(std::uint64_t word) { return Kind(word >> 28 & 0xf); }
-constexpr std::size_t bytes_of(std::uint64_t word) { return word & 0x7ffffff; }
-inline constexpr std::uint64_t sampled_record = 1 << 27;  // the reader tells what reading it takes (publication.hpp)
+constexpr std::size_t bytes_of(std::uint64_t word) { return word & 0x3ffffff; }
+// Marks (publication.hpp): the reader tells how long it took to come; and asks for lines of the next one ahead.
+inline constexpr std::uint64_t sampled_record = 1 << 27, ahead_of_next = 1 << 26;
 
 // Where the payload begins, in bytes from the record: so that it ends with a line and its whole lines are lines of the
 // record, if what is left over has room beside the envelope; else behind the first line. It takes no more lines than
@@ -137,7 +138,8 @@ struct alignas(line) Ring {
   Atomic<std::uint64_t> read;  // receiver: bytes it has taken
   // Receiver: how many samples of copy buffers it has told << 32 | ticks that the last one took; of records.
   Atomic<std::uint64_t> sample, record_sample;
-  alignas(line) std::byte data[];  // sender: records, each a multiple of 64 bytes
+  alignas(64) Atomic<std::uint64_t> sampled_at;  // sender: ticks when it began to write the last sampled record
+  alignas(line) std::byte data[];                // sender: records, each a multiple of 64 bytes
 };
 
 // Where the data of one side lies and how (layout::Data), for the other side.

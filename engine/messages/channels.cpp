@@ -10,12 +10,11 @@ namespace {
 
 constexpr std::uint32_t talkative = 4;  // messages of a pair before it gets a ring
 
-// Whether there is a choice. Ranks that share CPUs share caches, and measure each other's turns.
+// Ranks that share CPUs share caches, and measure each other's turns.
 bool tries_publications(team::Process& process) {
   const Settings& settings = process.settings();
   return settings.publishing == Publishing::automatic && settings.choosing == Choosing::trial &&
-         !process.policy().oversubscribed &&
-         std::ranges::all_of(publications, [](const Publication& each) { return each.possible(); });
+         !process.policy().oversubscribed;
 }
 
 }  // namespace
@@ -29,7 +28,7 @@ Channels::Channels(Mailboxes& mailboxes, Counts& counts)
                                                   : std::min<std::uint64_t>(mailboxes.process().settings().eager_bytes,
                                                                             largest_payload(ring_bytes_))),
       tries_publications_(tries_publications(mailboxes.process())),
-      publication_(publication_of(mailboxes.process().settings().publishing)),
+      publication_(forced_step(mailboxes.process().settings().publishing)),
       to_(std::size_t(mailboxes.count())),
       from_(std::size_t(mailboxes.count())) {
   const int members = mailboxes.count();
@@ -72,7 +71,7 @@ bool Channels::make_ring(int member) {
     return false;
   }
   ++counts_.fastboxes;
-  if (tries_publications_) to.publications.reset(new (std::nothrow) PublicationTrials);
+  if (tries_publications_) to.publications.reset(new (std::nothrow) PublicationTrials(possible_publications()));
   to.ring = FastboxWriter(&mailboxes_.at<Ring>(mailboxes_.me(), *offset), ring_bytes_);
   const std::uint64_t where[2] = {*offset, ring_bytes_};
   std::memcpy(payload_of(cell->record, sizeof where), where, sizeof where);
@@ -108,16 +107,17 @@ static void write_record(Record& record, const Envelope& envelope, std::span<con
 
 template <class Write>
 void Channels::write_to_ring(To& to, Record& record, Kind kind, std::size_t payload, Write write) {
-  PublicationTrials::Choice choice;
+  PublicationStep step;
   if (payload > room_beside) {
-    choice.kind = publication_;
-    if (to.publications) choice = to.publications->next(payload, to.ring);
+    step = to.publications ? to.publications->next(payload, to.ring) : publication_;
+    if (step.marks & sampled_record) [[unlikely]]
+      to.ring.begin_sample();
   }
-  const std::uint64_t start = choice.sample ? processor::ticks() : 0;
   write(record);
-  to.ring.publish(&record, kind, payload, choice.sample ? sampled_record : 0);
-  if (choice.kind) publications[choice.kind].hand_on(reinterpret_cast<std::byte*>(&record), record_length(payload));
-  if (choice.sample) to.publications->wrote(choice, payload, processor::ticks() - start);
+  to.ring.publish(&record, kind, payload, step.marks);
+  if (publications[step.kind].demotes)
+    for (std::size_t at = 0; at < record_length(payload); at += 64)
+      processor::demote(reinterpret_cast<std::byte*>(&record) + at);
   ++counts_.fastbox;
 }
 

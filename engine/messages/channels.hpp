@@ -46,10 +46,10 @@ class Channels {
     From& from = this->from(member);
     return from.ring ? from.ring.look(word) : nullptr;
   }
-  void take(int member, std::uint64_t word) {
+  void take(int member, std::uint64_t word, bool awaited = false) {
     From& from = this->from(member);
     from.came = polls_;
-    from.ring.take(word);
+    from.ring.take(word, awaited);
   }
   // Whether anything came. `sink.deliver(member, word, record)`: false where it has to stay, for lack of memory;
   // `sink.awaits()`: whether a receive is posted. `all`: silent rings as well.
@@ -96,7 +96,7 @@ class Channels {
   const Protocol protocol_;
   const std::uint64_t ring_bytes_, longest_eager_;
   const bool tries_publications_;
-  const std::uint8_t publication_;  // where it does not
+  const PublicationStep publication_;  // where it does not
   std::vector<To> to_;
   std::vector<From> from_;
   std::vector<int> talking_, silent_;  // members whose ring is polled every time, and now and then

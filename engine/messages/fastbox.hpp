@@ -15,7 +15,7 @@
 //
 // A record that does not fit before the end of the ring goes to its beginning, behind a `skip`.
 #pragma once
-#include <cstring>
+#include <algorithm>
 
 #include "engine/messages/blocks.hpp"
 #include "engine/processor/processor.h"
@@ -57,11 +57,12 @@ class FastboxWriter {
     }
     return &at(written_);
   }
-  // `sampled`: 0, or sampled_record.
-  void publish(Record* record, Kind kind, std::size_t payload, std::uint64_t sampled = 0) {
+  // Before a sampled record is written.
+  void begin_sample() { ring_->sampled_at.store(processor::ticks(), std::memory_order_relaxed); }
+  void publish(Record* record, Kind kind, std::size_t payload, std::uint64_t marks = 0) {
     written_ += record_length(payload);
     clear(written_, number_ + 1);
-    const std::uint64_t word = record_word(kind, payload, number_++) | sampled;
+    const std::uint64_t word = record_word(kind, payload, number_++) | marks;
     record->word.store(word, std::memory_order_release);  // SYNC: ring-record
     // The lines that the next records fill were read one turn of the ring ago: stores to them would wait for the
     // reader's cache, and all later stores behind them.
@@ -101,20 +102,21 @@ class FastboxReader {
       ++number_;
       return look(word);
     }
-    if (word & sampled_record) [[unlikely]] {
-      processor::await_loads();
-      looked_at_ = processor::ticks();
-    }
     return record;
   }
-  // What look() gave has been read.
-  void take(std::uint64_t word) {
-    read_ += record_length(bytes_of(word));
+  // While look() gives nothing.
+  void ask_ahead() const {
+    for (std::uint64_t behind = 64; behind <= ahead_; behind += 64) __builtin_prefetch(at(read_ + behind));
+  }
+  // What look() gave has been read. `awaited`: it was looked for all the time until it came.
+  void take(std::uint64_t word, bool awaited = false) {
+    constexpr std::uint64_t most_ahead = 192;  // bytes: more lines than the writer fills at one go are fetched in vain
+    const std::uint64_t length = record_length(bytes_of(word));
+    read_ += length;
     ++number_;
-    if (word & sampled_record) [[unlikely]] {
-      processor::await_loads();
-      tell(ring_->record_sample, std::uint32_t(processor::ticks() - looked_at_));
-    }
+    ahead_ = word & ahead_of_next ? std::min(length - 64, most_ahead) : 0;
+    if (word & sampled_record) [[unlikely]]
+      tell(ring_->record_sample, awaited ? time_of_sample() : not_drained);
     if (read_ - told_ < capacity_ / 4) return;
     told_ = read_;
     ring_->read.store(read_, std::memory_order_release);  // SYNC: ring-read
@@ -125,14 +127,19 @@ class FastboxReader {
   const Record* at(std::uint64_t position) const {
     return reinterpret_cast<const Record*>(ring_->data + (position & (capacity_ - 1)));
   }
+  [[gnu::noinline]] std::uint32_t time_of_sample() const {
+    processor::await_loads();
+    const std::uint64_t ticks = processor::ticks() - ring_->sampled_at.load(std::memory_order_relaxed);
+    return ticks < 1 << 24 ? std::uint32_t(ticks) : not_drained;
+  }
   static void tell(Atomic<std::uint64_t>& sample, std::uint32_t ticks) {
     const std::uint64_t told = (sample.load(std::memory_order_relaxed) >> 32) + 1;
     sample.store(told << 32 | ticks, std::memory_order_relaxed);
   }
   Ring* ring_ = nullptr;
   std::uint64_t capacity_ = 0, read_ = 0, told_ = 0;
-  std::uint64_t looked_at_ = 0;  // ticks, of a sampled record
-  std::uint32_t number_ = 1;     // of the next record
+  std::uint64_t ahead_ = 0;   // bytes behind the line that is looked at
+  std::uint32_t number_ = 1;  // of the next record
 };
 
 }  // namespace nearfield::messages

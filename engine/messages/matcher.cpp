@@ -34,17 +34,19 @@ std::int64_t Matcher::receive_at_once(int member, Envelope wanted, std::byte* to
   FastboxReader& ring = protocols_.channels.ring_from(member);
   if (!ring) return -1;
   int looks = protocols_.mailboxes.process().policy().oversubscribed ? 1 : looks_alone;
+  const int all_looks = looks;
   std::uint64_t word;
   const Record* record;
   while (!(record = ring.look(word))) {
     if (--looks == 0) return -1;
+    ring.ask_ahead();
     processor::await_loads();
   }
   const std::size_t bytes = bytes_of(word);
   if (kind_of(word) != Kind::eager || record->envelope != wanted || bytes > room) return -1;
   copying::copy(to, payload_of(*record, bytes), bytes);
   ++straight;
-  protocols_.channels.take(member, word);
+  protocols_.channels.take(member, word, looks < all_looks);
   return std::int64_t(bytes);
 }
 

@@ -23,6 +23,8 @@ namespace nearfield::tuning {
 template <class Rows>
 class Samples {
  public:
+  // `kinds`: of those, the first.
+  explicit Samples(std::size_t kinds = Rows::kinds) : kinds_(kinds) {}
   struct Choice {
     std::uint8_t kind = 0;  // below Rows::kinds
     bool sample = false;    // its cost is to be told
@@ -31,13 +33,13 @@ class Samples {
   Choice next(std::size_t bytes) {
     Cell& cell = cell_[bytes];
     if (cell.uses++ == 0) cell.best = best_elsewhere(bytes);
-    if (cell.tried < tries) {
+    if (cell.tried < tries()) {
       if (cell.uses % constants::samples_apart != 0) return {cell.best, false};
-      return {std::uint8_t(cell.tried % kinds), true};
+      return {std::uint8_t(cell.tried % kinds_), true};
     }
     constexpr auto others = constants::samples_of_others;
-    if (cell.uses % others == 0)
-      return {std::uint8_t((cell.best + 1 + cell.uses / others % (kinds - 1)) % kinds), true};
+    if (cell.uses % others == 0 && kinds_ > 1)
+      return {std::uint8_t((cell.best + 1 + cell.uses / others % (kinds_ - 1)) % kinds_), true};
     return {cell.best, cell.uses % Rows::watch_every(cell_.class_of(bytes)) == 0};
   }
 
@@ -46,11 +48,11 @@ class Samples {
     Cell& cell = cell_[bytes];
     const float cost = float(ticks) / float(bytes);
     float& known = cell.cost[kind];
-    if (cell.tried < tries) {
+    if (cell.tried < tries()) {
       // The first of each finds cold lines.
-      if (cell.tried++ >= kinds) known = std::min(known, cost);
+      if (cell.tried++ >= kinds_) known = std::min(known, cost);
       cell.settle(cell_.class_of(bytes));
-      if (cell.tried == tries) best_of_all_[bytes].store(cell.best, std::memory_order_relaxed);
+      if (cell.tried == tries()) best_of_all_[bytes].store(cell.best, std::memory_order_relaxed);
       return;
     }
     if (kind != cell.best) {
@@ -74,7 +76,8 @@ class Samples {
   }
 
  private:
-  static constexpr std::size_t kinds = Rows::kinds, tries = constants::samples_each * kinds;
+  static constexpr std::size_t kinds = Rows::kinds;
+  std::size_t tries() const { return constants::samples_each * kinds_; }
   static constexpr float never = std::numeric_limits<float>::max();
   struct Cell {
     Cell() { cost.fill(never); }
@@ -87,6 +90,7 @@ class Samples {
         if (cost[k] < Rows::clearly(k, best, group) * cost[best]) best = std::uint8_t(k);
     }
   };
+  std::size_t kinds_;
   ByLength<Cell, Rows::first, Rows::count> cell_;
   // Of any peer of this process, the last one found.
   static inline ByLength<std::atomic<std::uint8_t>, Rows::first, Rows::count> best_of_all_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
@@ -26,11 +27,12 @@ TEST(Record, TakesNoLineMoreThanEnvelopeAndPayloadNeed) {
 }
 
 TEST(Record, HasAllOfItsWord) {
-  const std::uint64_t word = record_word(Kind::skip, 0x7ffffff, 0xffffffff) & ~sampled_record;
+  const std::uint64_t word = record_word(Kind::skip, 0x3ffffff, 0xffffffff);
   EXPECT_EQ(number_of(word), 0xffffffffu);
   EXPECT_EQ(kind_of(word), Kind::skip);
-  EXPECT_EQ(bytes_of(word | sampled_record), bytes_of(word));
-  EXPECT_EQ(kind_of(word | sampled_record), Kind::skip);
+  EXPECT_EQ(bytes_of(word), 0x3ffffffu);
+  EXPECT_EQ(bytes_of(word | sampled_record | ahead_of_next), 0x3ffffffu);
+  EXPECT_EQ(kind_of(word | sampled_record | ahead_of_next), Kind::skip);
 }
 
 // A ring in memory that was used before.
@@ -99,52 +101,73 @@ TEST(Fastbox, OldDataAreNeverTakenForAHeader) {
   EXPECT_GT(looked_like_headers, 20);
 }
 
-TEST(Fastbox, TellsWhatReadingASampleTook) {
+TEST(Fastbox, TellsHowLongASampleTookIfItWasAwaited) {
   Box box;
   std::uint64_t word;
-  for (std::uint64_t i = 1; i < 4; ++i) {
+  for (std::uint64_t i = 1; i < 5; ++i) {
     Record* const record = box.writer.reserve(100);
-    box.writer.publish(record, Kind::eager, 100, i == 2 ? sampled_record : 0);
+    if (i > 1) box.writer.begin_sample();
+    box.writer.publish(record, Kind::eager, 100, i > 1 ? sampled_record : 0);
     ASSERT_TRUE(box.reader.look(word));
-    box.reader.take(word);
-    EXPECT_EQ(box.writer.record_sample() >> 32, i >= 2 ? 1u : 0u);
+    if (i == 4) box.ring->sampled_at.store(processor::ticks() + 1000000);  // another processor's clock
+    box.reader.take(word, i != 2);
+    EXPECT_EQ(box.writer.record_sample() >> 32, i - 1);
+    EXPECT_EQ((box.writer.record_sample() & 0xffffffff) == not_drained, i == 2 || i == 4) << i;
   }
   EXPECT_EQ(box.writer.sample(), 0u);
 }
 
 // ---------------------------------------------------------------- publication
 
-// The kind that most of 20000 records end with, where writing and reading one takes so many ticks by kind.
-unsigned settled(PublicationTrials& trials, Box& box, std::size_t bytes, const std::array<unsigned, 2>& ticks) {
-  unsigned taken[2] = {};
+// The kind that most of 20000 records end with, where one takes so many ticks by kind, 0: it was not awaited. The
+// receiver does as the record before has said. `samples`: how many there were.
+int settled(PublicationTrials& trials, Box& box, std::size_t bytes, const std::array<unsigned, 4>& ticks,
+            int* samples = nullptr) {
+  int taken[4] = {};
+  bool ahead = false;
   for (int i = 0; i < 20000; ++i) {
-    const auto choice = trials.next(bytes, box.writer);
-    taken[choice.kind] += i >= 19900;
-    if (!choice.sample) continue;
-    trials.wrote(choice, bytes, ticks[choice.kind] / 4);
+    const PublicationStep step = trials.next(bytes, box.writer);
+    const bool sample = step.marks & sampled_record;
+    const auto kind = std::size_t(publications[step.kind].demotes) * 2 + ahead;
+    ahead = step.marks & ahead_of_next;
+    taken[kind] += i >= 19000;
+    if (!sample) continue;
+    EXPECT_EQ(kind, step.kind);
+    if (samples) ++*samples;
     const std::uint64_t told = (box.ring->record_sample.load() >> 32) + 1;
-    box.ring->record_sample.store(told << 32 | (ticks[choice.kind] - ticks[choice.kind] / 4));
+    box.ring->record_sample.store(told << 32 | (ticks[kind] ? ticks[kind] : not_drained));
   }
-  return taken[1] > taken[0];
+  return int(std::max_element(std::begin(taken), std::end(taken)) - std::begin(taken));
 }
 
-TEST(Publication, TakesWhatCostsLessAndFollowsAChange) {
+TEST(Publication, TakesWhatCostsLeastAndFollowsAChange) {
   Box box;
-  PublicationTrials trials;
-  EXPECT_EQ(settled(trials, box, 128, {400, 300}), 1u);
-  EXPECT_EQ(settled(trials, box, 1024, {1400, 1390}), 0u);
-  EXPECT_EQ(settled(trials, box, 128, {400, 900}), 0u);
+  PublicationTrials trials(4);
+  EXPECT_EQ(settled(trials, box, 128, {400, 350, 300, 390}), 2);
+  EXPECT_EQ(settled(trials, box, 100, {400, 350, 300, 390}), 2);
+  EXPECT_EQ(settled(trials, box, 1024, {1400, 1395, 1390, 1390}), 0);
+  EXPECT_EQ(settled(trials, box, 128, {400, 300, 900, 900}), 1);
+}
+
+TEST(Publication, TriesNoKindThatTheProcessorLacks) {
+  Box box;
+  PublicationTrials trials(2);
+  EXPECT_EQ(settled(trials, box, 256, {400, 300, 1, 1}), 1);
+}
+
+TEST(Publication, AsksSeldomWhereNothingIsAwaited) {
+  Box box;
+  PublicationTrials trials(4);
+  int samples = 0;
+  EXPECT_EQ(settled(trials, box, 512, {0, 0, 0, 0}, &samples), 0);
+  EXPECT_LT(samples, 20);
 }
 
 TEST(Publication, WaitsForNoAnswer) {
   Box box;
-  PublicationTrials trials;
+  PublicationTrials trials(4);
   int samples = 0;
-  for (int i = 0; i < 1000; ++i) {
-    const auto choice = trials.next(128, box.writer);
-    samples += choice.sample;
-    if (choice.sample) trials.wrote(choice, 128, 100);
-  }
+  for (int i = 0; i < 1000; ++i) samples += (trials.next(128, box.writer).marks & sampled_record) != 0;
   EXPECT_EQ(samples, 1);
 }
 

@@ -67,13 +67,22 @@ int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall
   set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
 }
 
-[[gnu::noinline]] inline int receive_plain(const char* function, const Plain& from, void* buffer, int tag,
+[[gnu::noinline]] inline int receive_plain(const char* function, const PlainMessage& from, void* buffer, int tag,
                                            MPI_Status* status) {
   return guarded(from.communicator->comm, function, [&]() -> int {
     messages::Request request;
     receive_and_wait(request, *from.communicator, from.data(buffer), from.rank, tag, status);
     return report(from.communicator->comm, outcome(request));
   });
+}
+
+[[gnu::always_inline]] inline void start_receive(const Communicator& c, const layout::Data& data, int source, int tag,
+                                                 MPI_Request* request) {
+  UserRequest* const user = new_request(c.comm);
+  user->active = true;
+  prepare_receive(user->request, c, source, tag, data);
+  *request = handle_of(user);
+  the_messenger->start(user->request);
 }
 
 // `start`: the host's function that makes a request of such a receive.
@@ -114,7 +123,7 @@ template <Function number, Function start, class N>
 
 template <Function number, Function start, class N>
 static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  const Plain from = plain(buffer, count, type, source, tag, comm);
+  const PlainMessage from = plain_message(buffer, count, type, source, tag, comm);
   if (receive_short(from, buffer, tag, status)) [[likely]]
     return MPI_SUCCESS;
   if (from.member >= 0) return receive_plain(name_of(number), from, buffer, tag, status);
@@ -122,8 +131,8 @@ static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag
 }
 
 template <Function number, bool persistent, class N>
-static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                        MPI_Request* request) try {
+[[gnu::noinline]] static int make_any_receive(void* buffer, N count, MPI_Datatype type, int source, int tag,
+                                              MPI_Comm comm, MPI_Request* request) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, request); };
   Communicator* const c = channel(comm);
@@ -136,11 +145,7 @@ static int make_receive(void* buffer, N count, MPI_Datatype type, int source, in
   return guarded(comm, function, [&]() -> int {
     const bool crosses = may_cross(*c, source);
     if (!persistent && source != MPI_PROC_NULL && !typed.layout && !crosses && !devices::possible()) [[likely]] {
-      UserRequest* const user = new_request(comm);
-      user->active = true;
-      prepare_receive(user->request, *c, source, tag, typed.data);
-      *request = handle_of(user);
-      the_messenger->start(user->request);
+      start_receive(*c, typed.data, source, tag, request);
       return MPI_SUCCESS;
     }
     auto message = std::make_unique<Message>(comm);
@@ -164,6 +169,20 @@ static int make_receive(void* buffer, N count, MPI_Datatype type, int source, in
   });
 } catch (const OutOfMemory&) {
   return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
+}
+
+template <Function number, bool persistent, class N>
+static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                        MPI_Request* request) {
+  if constexpr (!persistent) {
+    const PlainMessage from = plain_message(buffer, count, type, source, tag, comm);
+    if (from.member >= 0 && request) [[likely]]
+      return guarded(comm, name_of(number), [&]() -> int {
+        start_receive(*from.communicator, from.data(buffer), source, tag, request);
+        return MPI_SUCCESS;
+      });
+  }
+  return make_any_receive<number, persistent>(buffer, count, type, source, tag, comm, request);
 }
 
 }  // namespace nearfield::mpi

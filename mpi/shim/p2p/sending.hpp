@@ -38,7 +38,7 @@ int send_by_host(HostCall host_call, HostStart host_start) {
 // Data of a type that is not described.
 inline int send_packed(SendMode mode, const char* function, Packed packed, Communicator& c, int dest, int tag);
 
-[[gnu::noinline]] inline int send_plain(const char* function, const Plain& to, const void* buffer, int tag) {
+[[gnu::noinline]] inline int send_plain(const char* function, const PlainMessage& to, const void* buffer, int tag) {
   return guarded(to.communicator->comm, function, [&]() -> int {
     return send_data(SendMode::standard, to.data(buffer), *to.communicator, to.rank, tag);
   });
@@ -74,7 +74,7 @@ template <Function number, SendMode mode, Function start, class N>
 template <Function number, SendMode mode, Function start, class N>
 static int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
   if constexpr (leaves_early(mode)) {
-    const Plain to = plain(buffer, count, type, dest, tag, comm);
+    const PlainMessage to = plain_message(buffer, count, type, dest, tag, comm);
     if (send_short(to, buffer, tag)) [[likely]]
       return MPI_SUCCESS;
     if (to.member >= 0) return send_plain(name_of(number), to, buffer, tag);
@@ -141,8 +141,8 @@ static int make_send(const void* buffer, N count, MPI_Datatype type, int dest, i
                      MPI_Request* request) {
   if constexpr (!persistent && leaves_early(mode)) {
     const MPI_Request sent = sent_at_once.load(std::memory_order_relaxed);
-    if (sent != MPI_Request{} && request && send_short(plain(buffer, count, type, dest, tag, comm), buffer, tag))
-        [[likely]] {
+    if (sent != MPI_Request{} && request &&
+        send_short(plain_message(buffer, count, type, dest, tag, comm), buffer, tag)) [[likely]] {
       *request = sent;
       return MPI_SUCCESS;
     }

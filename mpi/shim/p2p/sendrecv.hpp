@@ -79,8 +79,9 @@ inline void exchange(const Communicator& c, const layout::Data& data, int dest, 
 }
 
 // Of plain messages that do not both go at once.
-[[gnu::noinline]] inline int exchange_plain(const char* function, const Plain& to, const void* send, int send_tag,
-                                            const Plain& from, void* recv, int recv_tag, MPI_Status* status) {
+[[gnu::noinline]] inline int exchange_plain(const char* function, const PlainMessage& to, const void* send,
+                                            int send_tag, const PlainMessage& from, void* recv, int recv_tag,
+                                            MPI_Status* status) {
   Communicator& c = *to.communicator;
   return guarded(c.comm, function, [&]() -> int {
     messages::Request receiving;
@@ -199,8 +200,8 @@ static int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int 
   } else {
     status = last;
     // What leaves at once goes first: then nothing is under way beside the receive.
-    const Plain to = plain(send, send_count, send_type, dest, send_tag, comm);
-    const Plain from = plain(recv, recv_count, recv_type, source, recv_tag, comm);
+    const PlainMessage to = plain_message(send, send_count, send_type, dest, send_tag, comm);
+    const PlainMessage from = plain_message(recv, recv_count, recv_type, source, recv_tag, comm);
     if (from.member >= 0 && send_short(to, send, send_tag)) [[likely]]
       return receive_short(from, recv, recv_tag, status) ? MPI_SUCCESS
                                                          : receive_plain(name_of(number), from, recv, recv_tag, status);

@@ -7,7 +7,7 @@
 namespace nearfield::mpi {
 
 // The partner and the length of a message of a plain type with one tag. `member` -1: it is something else.
-struct Plain {
+struct PlainMessage {
   Communicator* communicator = nullptr;
   int rank = 0, member = -1;
   std::uint64_t bytes = 0;
@@ -17,8 +17,8 @@ struct Plain {
 };
 
 template <class N>
-[[gnu::always_inline]] inline Plain plain(const void* buffer, N count, MPI_Datatype type, int partner, int tag,
-                                          MPI_Comm comm) {
+[[gnu::always_inline]] inline PlainMessage plain_message(const void* buffer, N count, MPI_Datatype type, int partner,
+                                                         int tag, MPI_Comm comm) {
   Communicator* const c = channel(comm);
   if (!c || unsigned(partner) >= unsigned(c->size) || unsigned(tag) > unsigned(largest_tag)) return {};
   const TypeInfo* const info = find_type(type);
@@ -26,12 +26,12 @@ template <class N>
   return {c, partner, c->members[std::size_t(partner)], std::uint64_t(count) * info->bytes};
 }
 
-[[gnu::always_inline]] inline bool send_short(const Plain& to, const void* buffer, int tag) {
+[[gnu::always_inline]] inline bool send_short(const PlainMessage& to, const void* buffer, int tag) {
   return to.member >= 0 && the_messenger->send_short(to.member, {to.communicator->context, to.communicator->rank, tag},
                                                      static_cast<const std::byte*>(buffer), to.bytes);
 }
 
-[[gnu::always_inline]] inline bool receive_short(const Plain& from, void* buffer, int tag, MPI_Status* status) {
+[[gnu::always_inline]] inline bool receive_short(const PlainMessage& from, void* buffer, int tag, MPI_Status* status) {
   if (from.member < 0) return false;
   const std::int64_t bytes = the_messenger->receive_at_once(from.member, {from.communicator->context, from.rank, tag},
                                                             static_cast<std::byte*>(buffer), from.bytes);

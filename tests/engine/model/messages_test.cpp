@@ -121,17 +121,20 @@ TEST(Fastbox, TheModelNoticesAnAnnouncementThatIsLostOrReadTwice) {
   EXPECT_FOUND(explore_box(4, 2, {.preemptions = 2, .mutation = {.no_zeros = true}}));
 }
 
-// Records of an eighth of the ring, and two short ones behind its end. Where the second of these begins lies what looks
-// like its header: payload of the turn before. The reader tells how far it is once in a quarter.
+// Records of an eighth of the ring, and two short ones behind its end. Where the second of these begins lies what is
+// its header but for the bytes behind it: payload of the turn before. The reader tells how far it is once in a quarter.
 Explored explore_turn(const Options& options) {
   constexpr std::size_t longest = 15000, count = 10;
   constexpr std::size_t length[count] = {longest, longest, longest, longest, longest,
                                          longest, longest, longest, 100,     8};
   constexpr std::uint32_t number = count + 1;  // of the last record: one has been skipped
   static std::vector<std::byte> bytes(longest), received(longest);
+  for (std::size_t i = 0; i < longest; ++i) bytes[i] = std::byte(i % 251);
   const std::uint64_t old = messages::record_word(messages::Kind::eager, length[count - 1], number);
+  const messages::Envelope envelope{context, 0, 0};
   const std::size_t at = messages::record_length(length[count - 2]) - messages::place_of_payload(longest);
   std::memcpy(&bytes[at], &old, sizeof old);
+  std::memcpy(&bytes[at + sizeof old], &envelope, sizeof envelope);
   Members members({.count = 2, .messages = true, .protocol = Protocol::fastbox});
   auto start = [](Messenger& messenger, int me, int nth, std::size_t i) -> Request& {
     Request& request = *run.request[me][nth];
