@@ -64,8 +64,7 @@ class FastboxWriter {
     clear(written_, number_ + 1);
     const std::uint64_t word = record_word(kind, payload, number_++) | marks;
     record->word.store(word, std::memory_order_release);  // SYNC: ring-record
-    // The lines that the next records fill were read one turn of the ring ago: stores to them would wait for the
-    // reader's cache, and all later stores behind them.
+    // What the next records fill, and look at, was read one turn of the ring ago, and is in the reader's cache.
     __builtin_prefetch(&at(written_ + 64), 1);
     __builtin_prefetch(&at(written_ + ahead), 1);
   }
