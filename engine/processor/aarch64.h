@@ -103,7 +103,6 @@ inline std::uint64_t ticks() {
 inline bool can_demote() { return false; }
 #endif
 inline void demote(void*) {}
-inline void prefetch_to_write(void* at) { __builtin_prefetch(at, 1); }
 inline std::uint64_t ticks_in(std::uint64_t nanoseconds) {
   std::uint64_t hertz;
   asm volatile("mrs %0, cntfrq_el0" : "=r"(hertz));

@@ -13,7 +13,6 @@
      can_claim()             whether claim() is faster than any loop for lines that other cores hold
      claim(to, from, bytes)  copies, taking ownership of whole lines without reading them; ordered like other stores
                              pre: can_claim(), no overlap
-     prefetch_to_write(at)   asks for a line that will be written
      can_demote()            whether demote() does anything
      demote(at)              sends a line that has been written to the shared cache, where another core finds it sooner
                              than in this core's own; a hint

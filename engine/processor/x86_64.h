@@ -92,8 +92,6 @@ inline bool can_demote() {
 }
 #endif
 inline void demote(void* at) { asm volatile("cldemote %0" : "+m"(*static_cast<char*>(at))); }
-/* __builtin_prefetch() asks for the line as for a load, unless code is compiled for newer processors than ours is. */
-inline void prefetch_to_write(void* at) { asm volatile("prefetchw %0" : : "m"(*static_cast<char*>(at))); }
 /* Counters run at 2 to 4 GHz. */
 inline std::uint64_t ticks_in(std::uint64_t nanoseconds) { return nanoseconds * 3; }
 
