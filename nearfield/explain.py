@@ -41,7 +41,8 @@ def explain_nodes(op: str, nodes: int, ranks_per_node: int, size: int, machine: 
 def show_messages(found: dict[str, Any]) -> None:
     """Prints the explanation of a message, or of an operation that is made of messages.
 
-    Rows have name, applies, from, to (bytes; None: any), needs and about.
+    Rows have name, applies, from, to (bytes; None: any), needs and about; `publications`, how a record of several
+    cache lines may be handed over, name, possible, needs and about.
     """
     console = Console(highlight=False, soft_wrap=True)
     chosen = next(row for row in found["rows"] if row["name"] == found["chosen"])
@@ -75,6 +76,12 @@ def show_messages(found: dict[str, Any]) -> None:
     ]
     titles = ("way", "from bytes", "to", "needs", "what it does")
     print_table(titles, words, ["bold" if row is chosen else None for row in found["rows"]])
+    if found["chosen"] == "record":
+        kinds = [
+            [kind["name"], kind["needs"], "yes" if kind["possible"] else "no", kind["about"]]
+            for kind in found["publications"]
+        ]
+        print_table(("beyond a cache line", "needs", "here", "how it is handed over"), kinds)
 
 
 def show_nodes(found: dict[str, Any]) -> None:

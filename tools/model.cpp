@@ -26,6 +26,7 @@
 #include "engine/hierarchy/rows.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/machine/states.hpp"
+#include "engine/messages/publication.hpp"
 #include "engine/messages/roads.hpp"
 #include "engine/reach/mappers.hpp"
 #include "engine/settings/settings.hpp"
@@ -167,6 +168,14 @@ bool is_of_messages(std::string_view op) {
   return op == "message";
 }
 
+// How a record of several lines may be handed over; those that are possible here are tried.
+Json publications() {
+  Json all = Json::array();
+  for (const messages::Publication& each : messages::publications)
+    all.push_back({{"name", each.name}, {"possible", each.possible()}, {"needs", each.needs}, {"about", each.about}});
+  return all;
+}
+
 // The ways that one message may take between ranks of a node, the first of which that has what it needs is taken.
 int explain_messages(const std::string& op, const std::string& ranks, const std::string& bytes,
                      const Machine& machine) {
@@ -188,6 +197,7 @@ int explain_messages(const std::string& op, const std::string& ranks, const std:
            {"bytes", length},
            {"chosen", chosen->name},
            {"made_of", "messages"},
+           {"publications", publications()},
            {"nodes", over_nodes ? std::atoi(ranks.c_str()) : 1}});
     for (const messages::Road& road : messages::roads) {
       const std::uint64_t to = road.to(limits);

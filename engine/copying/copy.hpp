@@ -18,30 +18,39 @@ enum class Store : std::uint8_t { temporal, claiming, streaming, vector };
 
 void copy_large(void* to, const void* from, std::size_t bytes, Store store) noexcept;
 
+using Vector [[gnu::vector_size(16)]] = std::uint64_t;
+struct TwoVectors {
+  Vector first, second;
+};
+
+// pre: sizeof(Part) <= bytes <= 2 * sizeof(Part)
+template <class Part>
+[[gnu::always_inline]] inline void copy_both_ends(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  Part first, last;
+  std::memcpy(&first, from, sizeof first);
+  std::memcpy(&last, from + bytes - sizeof last, sizeof last);
+  std::memcpy(to, &first, sizeof first);
+  std::memcpy(to + bytes - sizeof last, &last, sizeof last);
+}
+
 // Non-overlapping. Streaming writes whole aligned lines past the cache, the rest temporally, and fences before it
 // returns, so that a release store afterwards publishes all of it.
 inline void copy(void* to, const void* from, std::size_t bytes, Store store = Store::temporal) noexcept {
   auto* d = static_cast<std::byte*>(to);
   const auto* s = static_cast<const std::byte*>(from);
-  // Two overlapping words for the shortest copies, which are most calls.
+  // Overlapping words and vectors for the shortest copies, which are most calls.
   if (bytes <= 16) {
     if (bytes >= 8) {
-      std::uint64_t a, b;
-      std::memcpy(&a, s, 8);
-      std::memcpy(&b, s + bytes - 8, 8);
-      std::memcpy(d, &a, 8);
-      std::memcpy(d + bytes - 8, &b, 8);
+      copy_both_ends<std::uint64_t>(d, s, bytes);
     } else if (bytes >= 4) {
-      std::uint32_t a, b;
-      std::memcpy(&a, s, 4);
-      std::memcpy(&b, s + bytes - 4, 4);
-      std::memcpy(d, &a, 4);
-      std::memcpy(d + bytes - 4, &b, 4);
+      copy_both_ends<std::uint32_t>(d, s, bytes);
     } else {
       for (std::size_t i = 0; i < bytes; ++i) d[i] = s[i];
     }
     return;
   }
+  if (bytes <= 32) return copy_both_ends<Vector>(d, s, bytes);
+  if (bytes <= 64) return copy_both_ends<TwoVectors>(d, s, bytes);
   copy_large(to, from, bytes, store);
 }
 

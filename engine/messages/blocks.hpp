@@ -43,21 +43,46 @@ struct Envelope {
 enum class Kind : std::uint32_t { none, eager, eager_synchronous, buffers, transfer, withdraw, fastbox, skip };
 
 struct alignas(64) Record {
-  Atomic<std::uint64_t> word;  // writer: kind << 32 | bytes of payload, 0: not there yet
-  Envelope envelope;           // writer, published by word
-  std::byte payload[40];       // writer, published by word; goes on in the lines behind
+  // Writer: number << 32 | kind << 28 | marks | bytes of payload. In a ring, number n is that of its n-th
+  // record: what lies there before has another one (fastbox.hpp).
+  Atomic<std::uint64_t> word;
+  Envelope envelope;     // writer, published by word
+  std::byte beside[40];  // writer, published by word: of the payload (place_of_payload), which goes on behind
 };
-inline constexpr std::size_t record_header = 24;
-static_assert(offsetof(Record, payload) == record_header && sizeof(Record) == 64);
+inline constexpr std::size_t record_header = 24, room_beside = 64 - record_header;
+static_assert(offsetof(Record, beside) == record_header && sizeof(Record) == 64);
 
-constexpr std::uint64_t record_word(Kind kind, std::size_t bytes) { return std::uint64_t(kind) << 32 | bytes; }
-constexpr Kind kind_of(std::uint64_t word) { return Kind(word >> 32); }
-constexpr std::size_t bytes_of(std::uint64_t word) { return word & 0xffffffff; }
+constexpr std::uint64_t record_word(Kind kind, std::size_t bytes, std::uint32_t number = 0) {
+  return std::uint64_t(number) << 32 | std::uint64_t(kind) << 28 | bytes;
+}
+constexpr std::uint32_t number_of(std::uint64_t word) { return std::uint32_t(word >> 32); }
+constexpr Kind kind_of(std::uint64_t word) { return Kind(word >> 28 & 0xf); }
+constexpr std::size_t bytes_of(std::uint64_t word) { return word & 0x3ffffff; }
+// Marks (publication.hpp): the reader tells how long it took to come; and asks for lines of the next one ahead.
+inline constexpr std::uint64_t sampled_record = 1 << 27, ahead_of_next = 1 << 26;
+
+// Where the payload begins, in bytes from the record: so that it ends with a line and its whole lines are lines of the
+// record, if what is left over has room beside the envelope; else behind the first line. It takes no more lines than
+// one that follows the envelope at once.
+constexpr std::size_t place_of_payload(std::size_t bytes) {
+  const std::size_t rest = bytes % 64;
+  return rest <= room_beside ? 64 - rest : 64;
+}
+constexpr std::size_t record_length(std::size_t payload) {
+  return (place_of_payload(payload) + payload + 63) & ~std::size_t{63};
+}
+inline std::byte* payload_of(Record& record, std::size_t bytes) {
+  return reinterpret_cast<std::byte*>(&record) + place_of_payload(bytes);
+}
+inline const std::byte* payload_of(const Record& record, std::size_t bytes) {
+  return payload_of(const_cast<Record&>(record), bytes);
+}
 
 // A process of the node and a place in its segment: (member + 1) << 48 | offset, 0 for none.
 using Reference = std::uint64_t;
 
 inline constexpr std::size_t cell_payload = 2048 - 64 - record_header;
+static_assert(record_length(cell_payload) == 2048 - 64);
 struct alignas(64) Cell {
   Atomic<Reference> next;      // sender: 0 before it enqueues; then whoever enqueues behind it (queue.hpp)
   Atomic<std::uint32_t> busy;  // sender: 1 when filled; receiver: 0 when read
@@ -110,9 +135,11 @@ struct MessageMailbox {
 inline constexpr std::uint32_t not_drained = ~0u;  // instead of the ticks of a sample: the program does not have it yet
 
 struct alignas(line) Ring {
-  Atomic<std::uint64_t> read;      // receiver: bytes it has taken
-  Atomic<std::uint64_t> sample;    // receiver: how many samples it has told << 32 | ticks that the last one took
-  alignas(line) std::byte data[];  // sender: records, each a multiple of 64 bytes
+  Atomic<std::uint64_t> read;  // receiver: bytes it has taken
+  // Receiver: how many samples of copy buffers it has told << 32 | ticks that the last one took; of records.
+  Atomic<std::uint64_t> sample, record_sample;
+  alignas(64) Atomic<std::uint64_t> sampled_at;  // sender: ticks when it began to write the last sampled record
+  alignas(line) std::byte data[];                // sender: records, each a multiple of 64 bytes
 };
 
 // Where the data of one side lies and how (layout::Data), for the other side.

@@ -1,5 +1,7 @@
 #include "engine/messages/channels.hpp"
 
+#include <algorithm>
+
 #include "engine/base/log.hpp"
 #include "engine/messages/fastbox_room.hpp"
 
@@ -7,6 +9,13 @@ namespace nearfield::messages {
 namespace {
 
 constexpr std::uint32_t talkative = 4;  // messages of a pair before it gets a ring
+
+// Ranks that share CPUs share caches, and measure each other's turns.
+bool tries_publications(team::Process& process) {
+  const Settings& settings = process.settings();
+  return settings.publishing == Publishing::automatic && settings.choosing == Choosing::trial &&
+         !process.policy().oversubscribed;
+}
 
 }  // namespace
 
@@ -18,6 +27,8 @@ Channels::Channels(Mailboxes& mailboxes, Counts& counts)
       longest_eager_(protocol_ == Protocol::queue ? cell_payload
                                                   : std::min<std::uint64_t>(mailboxes.process().settings().eager_bytes,
                                                                             largest_payload(ring_bytes_))),
+      tries_publications_(tries_publications(mailboxes.process())),
+      publication_(forced_step(mailboxes.process().settings().publishing)),
       to_(std::size_t(mailboxes.count())),
       from_(std::size_t(mailboxes.count())) {
   const int members = mailboxes.count();
@@ -60,18 +71,63 @@ bool Channels::make_ring(int member) {
     return false;
   }
   ++counts_.fastboxes;
+  if (tries_publications_) to.publications.reset(new (std::nothrow) PublicationTrials(possible_publications()));
   to.ring = FastboxWriter(&mailboxes_.at<Ring>(mailboxes_.me(), *offset), ring_bytes_);
   const std::uint64_t where[2] = {*offset, ring_bytes_};
-  std::memcpy(cell->record.payload, where, sizeof where);
+  std::memcpy(payload_of(cell->record, sizeof where), where, sizeof where);
   send_cell(member, *cell, Kind::fastbox, sizeof where);
   return true;
 }
 
 void Channels::open_ring(int member, const Cell& cell) {
   std::uint64_t where[2];
-  std::memcpy(where, cell.record.payload, sizeof where);
+  std::memcpy(where, payload_of(cell.record, sizeof where), sizeof where);
   from(member) = {FastboxReader(&mailboxes_.at<Ring>(member, where[0]), where[1]), polls_};
   talking_.push_back(member);
+}
+
+// The reader waits for the record's first line. That is written last, and at one go: the reader fetches it again and
+// again, and each time what is written to it afterwards has to wait for it.
+static void write_dense(Record& record, const Envelope& envelope, const std::byte* from, std::size_t bytes) {
+  std::byte* const to = payload_of(record, bytes);
+  const std::size_t beside = 64 - place_of_payload(bytes);
+  if (bytes > beside) copying::copy(to + beside, from + beside, bytes - beside);
+  copying::copy(to, from, beside);
+  record.envelope = envelope;
+}
+
+static void write_record(Record& record, const Envelope& envelope, std::span<const std::byte> note,
+                         const layout::Data& data) {
+  if (note.empty() && data.dense()) return write_dense(record, envelope, data.address, data.bytes);
+  std::byte* const to = payload_of(record, note.size() + data.bytes);
+  if (data.bytes) layout::gather(to + note.size(), data, 0, data.bytes);
+  if (!note.empty()) std::memcpy(to, note.data(), note.size());
+  record.envelope = envelope;
+}
+
+template <class Write>
+void Channels::write_to_ring(To& to, Record& record, Kind kind, std::size_t payload, Write write) {
+  PublicationStep step;
+  if (payload > room_beside) {
+    step = to.publications ? to.publications->next(payload, to.ring) : publication_;
+    if (step.marks & sampled_record) [[unlikely]]
+      to.ring.begin_sample();
+  }
+  write(record);
+  to.ring.publish(&record, kind, payload, step.marks);
+  if (publications[step.kind].demotes)
+    for (std::size_t at = 0; at < record_length(payload); at += 64)
+      processor::demote(reinterpret_cast<std::byte*>(&record) + at);
+  ++counts_.fastbox;
+}
+
+bool Channels::push_short(int member, Envelope envelope, const std::byte* from, std::size_t bytes) {
+  To& to = to_[std::size_t(member)];
+  Record* const record = to.ring ? to.ring.reserve(bytes) : nullptr;
+  if (!record) return false;
+  write_to_ring(to, *record, Kind::eager, bytes, [&](Record& each) { write_dense(each, envelope, from, bytes); });
+  mailboxes_.wake(member);
+  return true;
 }
 
 bool Channels::push(int member, Kind kind, const Envelope& envelope, std::span<const std::byte> note,
@@ -80,25 +136,16 @@ bool Channels::push(int member, Kind kind, const Envelope& envelope, std::span<c
   const std::size_t payload = note.size() + data.bytes;
   // Without a ring it is tried again, by the queue where there is no memory.
   if (!to.ring && wants_ring(to, payload) && !make_ring(member)) return false;
-  Record* record;
-  Cell* cell = nullptr;
   if (to.ring) {
-    record = to.ring.reserve(payload);
+    Record* const record = to.ring.reserve(payload);
     if (!record) return false;
+    write_to_ring(to, *record, kind, payload, [&](Record& each) { write_record(each, envelope, note, data); });
   } else {
-    cell = free_cell();
+    Cell* const cell = free_cell();
     if (!cell) return false;
-    record = &cell->record;
-  }
-  record->envelope = envelope;
-  if (!note.empty()) std::memcpy(record->payload, note.data(), note.size());
-  if (data.bytes) layout::gather(record->payload + note.size(), data, 0, data.bytes);
-  if (cell) {
+    write_record(cell->record, envelope, note, data);
     send_cell(member, *cell, kind, payload);
     ++counts_.cells;
-  } else {
-    to.ring.publish(record, kind, payload);
-    ++counts_.fastbox;
   }
   mailboxes_.wake(member);
   return true;

@@ -12,8 +12,8 @@
 
 #include "engine/layout/layout.hpp"
 #include "engine/messages/counts.hpp"
-#include "engine/messages/fastbox.hpp"
 #include "engine/messages/mailboxes.hpp"
+#include "engine/messages/publication.hpp"
 #include "engine/messages/queue.hpp"
 #include "engine/settings/settings.hpp"
 
@@ -27,6 +27,9 @@ class Channels {
   // ---- sender
   // A record with a note of ours, and with the data; false while there is no room.
   bool push(int member, Kind kind, const Envelope& envelope, std::span<const std::byte> note, const layout::Data& data);
+  // The same of a short message, if there is a ring.
+  bool push_short(int member, Envelope envelope, const std::byte* from, std::size_t bytes);
+  std::uint64_t longest_in_ring() const { return longest_eager_; }
   // Bytes that one record may carry to that member, unasked.
   std::uint64_t longest_eager(int member) const { return to(member).without_ring ? cell_payload : longest_eager_; }
   // What the receiver has told of the last sample (Ring::sample); none without a ring.
@@ -37,15 +40,16 @@ class Channels {
   void tell_sample(int member, std::uint32_t ticks) {
     if (FastboxReader& ring = from(member).ring) ring.tell_sample(ticks);
   }
+  FastboxReader& ring_from(int member) { return from(member).ring; }
   // The next record in that member's ring, nullptr: none, or there is no ring. take() when it has been read.
   const Record* look(int member, std::uint64_t& word) {
     From& from = this->from(member);
     return from.ring ? from.ring.look(word) : nullptr;
   }
-  void take(int member, std::uint64_t word) {
+  void take(int member, std::uint64_t word, bool awaited = false) {
     From& from = this->from(member);
     from.came = polls_;
-    from.ring.take(word);
+    from.ring.take(word, awaited);
   }
   // Whether anything came. `sink.deliver(member, word, record)`: false where it has to stay, for lack of memory;
   // `sink.awaits()`: whether a receive is posted. `all`: silent rings as well.
@@ -55,6 +59,7 @@ class Channels {
  private:
   struct To {
     FastboxWriter ring;
+    std::unique_ptr<PublicationTrials> publications;  // none: nothing is tried
     std::uint32_t talked = 0;
     bool without_ring = false;  // there was no memory for one, or there may be none
   };
@@ -72,6 +77,9 @@ class Channels {
   From& from(int member) { return from_[std::size_t(member)]; }
   bool wants_ring(To& to, std::size_t payload) const;
   bool make_ring(int member);
+  // `write`: puts the envelope and so many bytes of payload into the record.
+  template <class Write>
+  void write_to_ring(To& to, Record& record, Kind kind, std::size_t payload, Write write);
   Cell* free_cell();
   void send_cell(int member, Cell& cell, Kind kind, std::size_t payload);
   void open_ring(int member, const Cell& cell);
@@ -87,6 +95,8 @@ class Channels {
   Counts& counts_;
   const Protocol protocol_;
   const std::uint64_t ring_bytes_, longest_eager_;
+  const bool tries_publications_;
+  const PublicationStep publication_;  // where it does not
   std::vector<To> to_;
   std::vector<From> from_;
   std::vector<int> talking_, silent_;  // members whose ring is polled every time, and now and then

@@ -1,23 +1,27 @@
 // The fastbox of an ordered pair: a ring of records, one writer and one reader.
 //
 //   writer                                            reader
-//   room? (reads `read` only when its last look       word = record.word (acquire); 0: empty
+//   room? (reads `read` only when its last look       word = record.word (acquire); another number: empty
 //          no longer suffices)                        reads the payload
-//   next record's word = 0                            read += length; tells the writer once in a quarter of the ring
-//   payload; record.word = kind | bytes (release)
+//   what lies behind the record has the number of     read += length; tells the writer once in a quarter of the ring
+//     the next one? then another word there
+//   payload; record.word = number | kind | bytes
+//     (release)
 //
-// The word behind a record is cleared before the record is published, so the reader never takes old payload for a
-// header. A record that does not fit before the end of the ring goes to its beginning, behind a `skip`.
+// Where the reader looks next lies what was written one turn before, a header or payload. It is no header to the
+// reader, since it has not the number of the record that is awaited there: the writer sees to that before it publishes
+// the record in front of it, and nobody writes there between that and the header itself. So an old word costs the
+// writer a load of a line that it has, where a store would take the line from the reader, and wait.
+//
+// A record that does not fit before the end of the ring goes to its beginning, behind a `skip`.
 #pragma once
-#include <cstring>
+#include <algorithm>
 
 #include "engine/messages/blocks.hpp"
+#include "engine/processor/processor.h"
 
 namespace nearfield::messages {
 
-constexpr std::uint64_t record_length(std::size_t payload) {
-  return (record_header + payload + 63) & ~std::uint64_t{63};
-}
 // A ring with its words.
 constexpr std::size_t bytes_of_fastbox(std::uint64_t ring_bytes) { return sizeof(Ring) + ring_bytes; }
 constexpr std::size_t largest_payload(std::uint64_t capacity) { return capacity / 4 - record_header; }
@@ -29,34 +33,38 @@ class FastboxWriter {
   FastboxWriter(Ring* ring, std::uint64_t capacity) : ring_(ring), capacity_(capacity) {
     ring->read.store(0, std::memory_order_relaxed);
     ring->sample.store(0, std::memory_order_relaxed);
-    at(0).word.store(0, std::memory_order_relaxed);
+    ring->record_sample.store(0, std::memory_order_relaxed);
+    clear(0, number_);
   }
   explicit operator bool() const { return ring_ != nullptr; }
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t sample() const { return ring_->sample.load(std::memory_order_relaxed); }
+  std::uint64_t record_sample() const { return ring_->record_sample.load(std::memory_order_relaxed); }
 
   // A record for `payload` bytes to fill and publish; nullptr while there is no room.
   Record* reserve(std::size_t payload) {
     const std::uint64_t length = record_length(payload), offset = written_ & (capacity_ - 1);
     const std::uint64_t skip = offset + length > capacity_ ? capacity_ - offset : 0;
-    // One line more than the record: the word behind it is cleared.
-    if (written_ + skip + length + 64 - seen_ > capacity_) {
+    // One line more than the record: the word behind it may have to be another one.
+    if (written_ + skip + length + 64 - seen_ > capacity_) [[unlikely]] {
       seen_ = ring_->read.load(std::memory_order_acquire);  // SYNC: ring-read
       if (written_ + skip + length + 64 - seen_ > capacity_) return nullptr;
     }
-    if (skip) {
-      at(0).word.store(0, std::memory_order_relaxed);
-      at(written_).word.store(record_word(Kind::skip, 0), std::memory_order_release);  // SYNC: ring-record
+    if (skip) [[unlikely]] {
+      clear(0, number_ + 1);
+      at(written_).word.store(record_word(Kind::skip, 0, number_++), std::memory_order_release);  // SYNC: ring-record
       written_ += skip;
     }
     return &at(written_);
   }
-  void publish(Record* record, Kind kind, std::size_t payload) {
+  // Before a sampled record is written.
+  void begin_sample() { ring_->sampled_at.store(processor::ticks(), std::memory_order_relaxed); }
+  void publish(Record* record, Kind kind, std::size_t payload, std::uint64_t marks = 0) {
     written_ += record_length(payload);
-    at(written_).word.store(0, std::memory_order_relaxed);
-    record->word.store(record_word(kind, payload), std::memory_order_release);  // SYNC: ring-record
-    // The lines that the next records clear and fill were read one turn of the ring ago: stores to them would wait for
-    // the reader's cache, and all later stores behind them.
+    clear(written_, number_ + 1);
+    const std::uint64_t word = record_word(kind, payload, number_++) | marks;
+    record->word.store(word, std::memory_order_release);  // SYNC: ring-record
+    // What the next records fill, and look at, was read one turn of the ring ago, and is in the reader's cache.
     __builtin_prefetch(&at(written_ + 64), 1);
     __builtin_prefetch(&at(written_ + ahead), 1);
   }
@@ -65,9 +73,16 @@ class FastboxWriter {
   Record& at(std::uint64_t position) const {
     return *reinterpret_cast<Record*>(ring_->data + (position & (capacity_ - 1)));
   }
+  // pre: the reader does not look at that position yet, and has read what was there.
+  void clear(std::uint64_t position, std::uint32_t number) {
+    auto& word = at(position).word;
+    if (number_of(word.load(std::memory_order_relaxed)) == number) [[unlikely]]
+      word.store(number ? 0 : record_word(Kind::none, 0, 1), std::memory_order_relaxed);
+  }
   static constexpr std::uint64_t ahead = 512;  // bytes
   Ring* ring_ = nullptr;
   std::uint64_t capacity_ = 0, written_ = 0, seen_ = 0;
+  std::uint32_t number_ = 1;  // of the next record
 };
 
 class FastboxReader {
@@ -80,31 +95,50 @@ class FastboxReader {
   const Record* look(std::uint64_t& word) {
     const Record* record = at(read_);
     word = record->word.load(std::memory_order_acquire);  // SYNC: ring-record
-    if (word == 0) return nullptr;
+    if (number_of(word) != number_) return nullptr;
     if (kind_of(word) == Kind::skip) [[unlikely]] {
       read_ += capacity_ - (read_ & (capacity_ - 1));
+      ++number_;
       return look(word);
     }
     return record;
   }
-  // What look() gave has been read.
-  void take(std::uint64_t word) {
-    read_ += record_length(bytes_of(word));
+  // While look() gives nothing.
+  void ask_ahead() const {
+    for (std::uint64_t behind = 64; behind <= ahead_; behind += 64) __builtin_prefetch(at(read_ + behind));
+  }
+  // What look() gave has been read. `awaited`: it was looked for all the time until it came.
+  void take(std::uint64_t word, bool awaited = false) {
+    constexpr std::uint64_t most_ahead = 192;  // bytes: more lines than the writer fills at one go are fetched in vain
+    const std::uint64_t length = record_length(bytes_of(word));
+    read_ += length;
+    ++number_;
+    ahead_ = word & ahead_of_next ? std::min(length - 64, most_ahead) : 0;
+    if (word & sampled_record) [[unlikely]]
+      tell(ring_->record_sample, awaited ? time_of_sample() : not_drained);
     if (read_ - told_ < capacity_ / 4) return;
     told_ = read_;
     ring_->read.store(read_, std::memory_order_release);  // SYNC: ring-read
   }
-  void tell_sample(std::uint32_t ticks) {
-    const std::uint64_t told = (ring_->sample.load(std::memory_order_relaxed) >> 32) + 1;
-    ring_->sample.store(told << 32 | ticks, std::memory_order_relaxed);
-  }
+  void tell_sample(std::uint32_t ticks) { tell(ring_->sample, ticks); }
 
  private:
   const Record* at(std::uint64_t position) const {
     return reinterpret_cast<const Record*>(ring_->data + (position & (capacity_ - 1)));
   }
+  [[gnu::noinline]] std::uint32_t time_of_sample() const {
+    processor::await_loads();
+    const std::uint64_t ticks = processor::ticks() - ring_->sampled_at.load(std::memory_order_relaxed);
+    return ticks < 1 << 24 ? std::uint32_t(ticks) : not_drained;
+  }
+  static void tell(Atomic<std::uint64_t>& sample, std::uint32_t ticks) {
+    const std::uint64_t told = (sample.load(std::memory_order_relaxed) >> 32) + 1;
+    sample.store(told << 32 | ticks, std::memory_order_relaxed);
+  }
   Ring* ring_ = nullptr;
   std::uint64_t capacity_ = 0, read_ = 0, told_ = 0;
+  std::uint64_t ahead_ = 0;   // bytes behind the line that is looked at
+  std::uint32_t number_ = 1;  // of the next record
 };
 
 }  // namespace nearfield::messages

@@ -17,13 +17,37 @@ Matcher::Matcher(const MessengerLock& lock, Protocols& protocols, Counts& counts
 
 // What lies behind the note of a record, which is the offset of a Transfer or a Handed.
 Matcher::Read Matcher::read(int member, std::uint64_t word, const Record& record) {
-  Read found{kind_of(word), {member, record.envelope, {}, record.payload, bytes_of(word)}};
+  const std::size_t bytes = bytes_of(word);
+  Read found{kind_of(word), {member, record.envelope, {}, payload_of(record, bytes), bytes}};
   if (found.kind == Kind::eager) return found;
   const std::size_t note = found.kind == Kind::withdraw ? sizeof(Handed::first) : Rows::of(found.kind).note;
-  std::memcpy(&found.message.told, record.payload, note);
+  std::memcpy(&found.message.told, found.message.payload, note);
   found.message.payload += note;
   found.message.bytes -= note;
   return found;
+}
+
+std::int64_t Matcher::receive_at_once(int member, Envelope wanted, std::byte* to, std::uint64_t room) {
+  constexpr int looks_alone = 128;  // about a microsecond
+  std::uint32_t& straight = peer(member).straight;
+  if (unexpected_.size() || busy() || (straight + 1) % straight_at_a_time == 0) return -1;
+  FastboxReader& ring = protocols_.channels.ring_from(member);
+  if (!ring) return -1;
+  int looks = protocols_.mailboxes.process().policy().oversubscribed ? 1 : looks_alone;
+  const int all_looks = looks;
+  std::uint64_t word;
+  const Record* record;
+  while (!(record = ring.look(word))) {
+    if (--looks == 0) return -1;
+    ring.ask_ahead();
+    processor::await_loads();
+  }
+  const std::size_t bytes = bytes_of(word);
+  if (kind_of(word) != Kind::eager || record->envelope != wanted || bytes > room) return -1;
+  copying::copy(to, payload_of(*record, bytes), bytes);
+  ++straight;
+  protocols_.channels.take(member, word, looks < all_looks);
+  return std::int64_t(bytes);
 }
 
 void Matcher::start(Request& receive, Guard& guard) {
@@ -39,13 +63,11 @@ void Matcher::start(Request& receive, Guard& guard) {
 }
 
 // A receive for which nothing has been taken in, and beside which nothing is under way: if the next message of its
-// sender is for it, it has it from the ring, without being posted. Now and then all is polled, since others may wait
-// for us.
+// sender is for it, it has it from the ring, without being posted.
 bool Matcher::receive_next(Request& receive, Guard& guard) {
-  constexpr unsigned at_a_time = 64;
   const int member = receive.member;
   std::uint64_t word;
-  if (busy() || ++peer(member).straight % at_a_time == 0) return false;
+  if (busy() || ++peer(member).straight % straight_at_a_time == 0) return false;
   const Record* const record = protocols_.channels.look(member, word);
   if (!record || kind_of(word) == Kind::withdraw || !matches(receive.envelope, record->envelope)) return false;
   const Read found = read(member, word, *record);

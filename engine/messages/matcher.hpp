@@ -1,6 +1,7 @@
 // Which message is for which receive: what arrives is given to its receive, or kept until that is posted.
 //
-//   a receive is started    the oldest unexpected message for it, else the next one in its sender's ring, else posted
+//   a receive is started    the oldest unexpected message for it, else the next one in its sender's ring, else posted;
+//                           one that waits looks into that ring for a while, where nothing else is under way
 //   a message arrives       the oldest posted receive for it, else kept as unexpected
 //   its sender takes back   what is kept is dropped and refused
 //
@@ -24,6 +25,7 @@ class Matcher {
   Matcher(const MessengerLock& lock, Protocols& protocols, Counts& counts);
 
   // ---- receives
+  std::int64_t receive_at_once(int member, Envelope wanted, std::byte* to, std::uint64_t room);
   void start(Request& receive, Guard& guard);
   // pre: probe() has taken the message out.
   void start_matched(Request& receive, UnexpectedMessage& message, Guard& guard) {
@@ -64,7 +66,7 @@ class Matcher {
  private:
   struct PerMember {
     std::uint32_t undecided = 0;  // of its unexpected messages
-    std::uint32_t straight = 0;   // receives that have looked into its ring before they were posted
+    std::uint32_t straight = 0;   // receives that have looked into its ring before they were posted, or might have
     bool held = false;            // decide(): nothing of it goes on
   };
   // A message, and what its record tells of it.
@@ -74,6 +76,8 @@ class Matcher {
   };
   static Read read(int member, std::uint64_t word, const Record& record);
   static Arrived arrived(UnexpectedMessage& message);
+  // Now and then all is polled instead, since others may wait for us.
+  static constexpr unsigned straight_at_a_time = 64;
   bool receive_next(Request& receive, Guard& guard);
   UnexpectedMessage* allocate();  // nullptr without memory
   void free(UnexpectedMessage& message);

@@ -10,7 +10,8 @@ Messenger::Messenger(team::Team& base, bool threaded)
       channels_(mailboxes_, counts_),
       protocols_(lock_, mailboxes_, channels_, continuations_, counts_),
       matcher_(lock_, protocols_, counts_),
-      closed_(mailboxes_, protocols_, matcher_) {
+      closed_(mailboxes_, protocols_, matcher_),
+      short_(std::min(protocols_.limits.in_record, channels_.longest_in_ring())) {
   if (threaded) set_threaded();
 }
 

@@ -35,6 +35,19 @@ class Messenger final : public waiting::Source {
   // ---- sends. `member` is the destination in the base team, envelope.source our rank in the communicator.
   // True when the message is on its way and nothing of `data` is needed any more.
   bool send_at_once(int member, const Envelope& envelope, const layout::Data& data);
+
+  // The same for what a record holds; false where that is not so simple.
+  bool send_short(int member, Envelope envelope, const std::byte* data, std::uint64_t bytes) {
+    return bytes <= short_ && !lock_.threaded() && !protocols_.any_waits_for_room() &&
+           channels_.push_short(member, envelope, data, bytes);
+  }
+
+  // ---- receives that wait, from one member and with one tag, into `room` bytes
+  // Its bytes once it is there, as a whole. Looks for a while into that member's ring, and nowhere else: -1 says
+  // nothing of whether it has come.
+  std::int64_t receive_at_once(int member, Envelope wanted, std::byte* to, std::uint64_t room) {
+    return lock_.threaded() ? -1 : matcher_.receive_at_once(member, wanted, to, room);
+  }
   // Bytes up to which a message travels with its record, and takes no copy buffer.
   std::uint64_t in_record() const { return protocols_.limits.in_record; }
   void start(Request& request);  // a send or a receive with its fields filled in; completes later
@@ -141,6 +154,7 @@ class Messenger final : public waiting::Source {
   Protocols protocols_;
   Matcher matcher_;
   ClosedContexts closed_;
+  const std::uint64_t short_;             // bytes that a record of a ring holds
   std::atomic<bool> look_at_all_{false};  // at silent rings and all messages under way, in the next poll
   bool registered_ = false;               // with the process's progress
   std::vector<std::pair<std::uint64_t, std::uint64_t>> retired_boards_;  // and the starts of each

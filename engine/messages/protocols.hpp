@@ -96,6 +96,7 @@ struct Protocols {
   // ---- sends
   // Whether it is on its way, and nothing of `data` is needed any more.
   bool send_at_once(int member, const Envelope& envelope, const layout::Data& data);
+  bool any_waits_for_room() const { return waiting_for_room_ != 0; }
   void start(Request& send, Guard& guard);
   // False: it must be tried again, since there was no room for the question to the receiver.
   bool cancel(Request& send);

@@ -100,7 +100,9 @@ inline std::uint64_t ticks() {
   asm volatile("mrs %0, cntvct_el0" : "=r"(now));
   return now;
 }
+inline bool can_demote() { return false; }
 #endif
+inline void demote(void*) {}
 inline std::uint64_t ticks_in(std::uint64_t nanoseconds) {
   std::uint64_t hertz;
   asm volatile("mrs %0, cntfrq_el0" : "=r"(hertz));

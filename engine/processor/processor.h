@@ -13,12 +13,15 @@
      can_claim()             whether claim() is faster than any loop for lines that other cores hold
      claim(to, from, bytes)  copies, taking ownership of whole lines without reading them; ordered like other stores
                              pre: can_claim(), no overlap
+     can_demote()            whether demote() does anything
+     demote(at)              sends a line that has been written to the shared cache, where another core finds it sooner
+                             than in this core's own; a hint
      NEARFIELD_RETURN_SLOT   address of the return address of the function that uses it
      describe(text, bytes)   name and revision, since measurements hold for one processor only. pre: bytes >= 64
      has(set)                whether the processor and the system support one of the instruction sets that vector
                              kernels are compiled for
 
-   Models have an explorer's pause and ticks instead (tests/engine/model/atomic.hpp).
+   Models have an explorer's pause, ticks and can_demote instead (tests/engine/model/atomic.hpp).
 
    For the assembler, in the trampolines (mpi/preload/trampolines.S has the contracts):
 

@@ -85,7 +85,13 @@ inline void finish_streams() { __builtin_ia32_sfence(); }
 inline void pause() { __builtin_ia32_pause(); }
 /* The time stamp counter: constant and synchronous on every CPU that Linux takes its own clock from. */
 inline std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
+/* Intel's, from Sapphire Rapids on. The assembler knows the instruction; others take it for one that does nothing. */
+inline bool can_demote() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & 1u << 25;
+}
 #endif
+inline void demote(void* at) { asm volatile("cldemote %0" : "+m"(*static_cast<char*>(at))); }
 /* Counters run at 2 to 4 GHz. */
 inline std::uint64_t ticks_in(std::uint64_t nanoseconds) { return nanoseconds * 3; }
 

@@ -25,6 +25,8 @@ namespace nearfield::tuning {
 template <class Rows>
 class Samples {
  public:
+  // `kinds`: of those, the first.
+  explicit Samples(std::size_t kinds = Rows::kinds) : kinds_(kinds) {}
   struct Choice {
     std::uint8_t kind = 0;  // below Rows::kinds
     bool sample = false;    // its cost is to be told
@@ -33,13 +35,13 @@ class Samples {
   Choice next(std::size_t bytes) {
     Cell& cell = cell_[bytes];
     if (cell.uses++ == 0) cell.best = best_elsewhere(bytes);
-    if (cell.tried < tries) {
+    if (cell.tried < tries()) {
       if (cell.uses % constants::samples_apart != 0) return {cell.best, false};
-      return {std::uint8_t(cell.tried % kinds), true};
+      return {std::uint8_t(cell.tried % kinds_), true};
     }
     constexpr auto others = constants::samples_of_others;
-    if (cell.uses % others == 0)
-      return {std::uint8_t((cell.best + 1 + cell.uses / others % (kinds - 1)) % kinds), true};
+    if (cell.uses % others == 0 && kinds_ > 1)
+      return {std::uint8_t((cell.best + 1 + cell.uses / others % (kinds_ - 1)) % kinds_), true};
     return {cell.best, cell.uses % Rows::watch_every(cell_.class_of(bytes)) == 0};
   }
 
@@ -48,11 +50,11 @@ class Samples {
     Cell& cell = cell_[bytes];
     const float cost = float(ticks) / float(bytes);
     float& known = cell.cost[kind];
-    if (cell.tried < tries) {
+    if (cell.tried < tries()) {
       // The first of each finds cold lines.
-      if (cell.tried++ >= kinds) known = std::min(known, cost);
+      if (cell.tried++ >= kinds_) known = std::min(known, cost);
       cell.settle(cell_.class_of(bytes));
-      if (cell.tried == tries) best_of_all(bytes).store(cell.best, std::memory_order_relaxed);
+      if (cell.tried == tries()) best_of_all(bytes).store(cell.best, std::memory_order_relaxed);
       return;
     }
     if (kind != cell.best) {
@@ -76,7 +78,8 @@ class Samples {
   }
 
  private:
-  static constexpr std::size_t kinds = Rows::kinds, tries = constants::samples_each * kinds;
+  static constexpr std::size_t kinds = Rows::kinds;
+  std::size_t tries() const { return constants::samples_each * kinds_; }
   static constexpr float never = std::numeric_limits<float>::max();
   struct Cell {
     Cell() { cost.fill(never); }
@@ -94,6 +97,7 @@ class Samples {
     static_assert(Rows::family < Globals::row_families && Rows::count <= Globals::length_classes);
     return globals().best_row[Rows::family][Cells::class_of(bytes)];
   }
+  std::size_t kinds_;
   Cells cell_;
 };
 

@@ -194,6 +194,8 @@ def test_explain_knows_every_operation_and_messages(capsys: pytest.CaptureFixtur
     # By length: with its record, through buffers, from array to array.
     ways = [explaining.explain("message", 2, size, "epyc-2x96")["chosen"] for size in (8, 64 << 10, 64 << 20)]
     assert ways == ["record", "buffers", "direct"]
+    short = nearfield("explain", "message", "--bytes", "128").stdout
+    assert "keep\tnothing\tyes\t" in short and "demote\tCLDEMOTE\t" in short
     crowded = {"NEARFIELD_PROTOCOL": "copy-buffers"}
     assert ": buffers" in nearfield("explain", "message", "--bytes", "64M", **crowded).stdout
 

@@ -24,7 +24,7 @@ inline constexpr auto& loaded = shim.device_is_loaded;  // a run-time has been b
 void look_again();
 
 // Returns whether pointers may be to device memory.
-inline bool possible() {
+[[gnu::always_inline]] inline bool possible() {
   const link_map* const last = newest.load(std::memory_order_acquire);  // SYNC: newest-library
   if (!last || last->l_next) [[unlikely]]
     look_again();

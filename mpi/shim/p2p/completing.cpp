@@ -118,7 +118,7 @@ int with_ours(int count, MPI_Request* requests, const char* function, Body body)
 }
 
 void attend(UserRequest& user) {
-  if (!user.activity) the_messenger->attend(user.request);
+  if (!user.activity && user.request.is_send) the_messenger->attend(user.request);
 }
 
 void wait_one(UserRequest& user) {
@@ -213,6 +213,10 @@ namespace {
 
 // Finishes the next request of the array, which is complete or null.
 void finish_next(MPI_Request* request, Outcomes& outcomes) {
+  if (*request == sent_at_once.load(std::memory_order_relaxed)) {
+    finish(request, outcomes.status());
+    return outcomes.add(MPI_SUCCESS, {});
+  }
   if (*request == host.request_null) {
     set_empty_status(outcomes.status());
     return outcomes.add(MPI_SUCCESS, {});
@@ -236,10 +240,11 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
       [&] {
         return with_ours(count, requests, "MPI_Waitall", [&]() -> int {
           Outcomes outcomes(statuses, true);
+          const MPI_Request none = host.request_null, sent = sent_at_once.load(std::memory_order_relaxed);
           for (int i = 0; i < count; ++i)
-            if (requests[i] != host.request_null) attend(*own(requests[i]));
+            if (requests[i] != sent && requests[i] != none) attend(*own(requests[i]));
           for (int i = 0; i < count; ++i) {
-            if (requests[i] != host.request_null) wait_one(*own(requests[i]));
+            if (requests[i] != sent && requests[i] != none) wait_one(*own(requests[i]));
             finish_next(&requests[i], outcomes);
           }
           return outcomes.report();

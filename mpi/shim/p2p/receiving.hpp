@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/p2p/landing.hpp"
+#include "mpi/shim/p2p/short.hpp"
 #include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
@@ -57,10 +58,37 @@ int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall
   return code == MPI_SUCCESS ? Wait(&request, status) : code;
 }
 
+[[gnu::always_inline]] inline void receive_and_wait(messages::Request& request, const Communicator& c,
+                                                    const layout::Data& data, int source, int tag, MPI_Status* status) {
+  prepare_receive(request, c, source, tag, data);
+  request.attended = true;
+  the_messenger->start(request);
+  wait_for(request);
+  set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
+}
+
+[[gnu::noinline]] inline int receive_plain(const char* function, const PlainMessage& from, void* buffer, int tag,
+                                           MPI_Status* status) {
+  return guarded(from.communicator->comm, function, [&]() -> int {
+    messages::Request request;
+    receive_and_wait(request, *from.communicator, from.data(buffer), from.rank, tag, status);
+    return report(from.communicator->comm, outcome(request));
+  });
+}
+
+[[gnu::always_inline]] inline void start_receive(const Communicator& c, const layout::Data& data, int source, int tag,
+                                                 MPI_Request* request) {
+  UserRequest* const user = new_request(c.comm);
+  user->active = true;
+  prepare_receive(user->request, c, source, tag, data);
+  *request = handle_of(user);
+  the_messenger->start(user->request);
+}
+
 // `start`: the host's function that makes a request of such a receive.
 template <Function number, Function start, class N>
-static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                   MPI_Status* status) try {
+[[gnu::noinline]] static int receive_anything(void* buffer, N count, MPI_Datatype type, int source, int tag,
+                                              MPI_Comm comm, MPI_Status* status) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, status); };
   const auto host_start = [&](MPI_Request* made) -> int {
@@ -86,20 +114,25 @@ static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag
     if (typed.packs() || devices::possible()) [[unlikely]]
       return receive_apart(typed, *c, buffer, count, type, source, tag, status);
     messages::Request request;
-    prepare_receive(request, *c, source, tag, typed.data);
-    request.attended = true;
-    the_messenger->start(request);
-    wait_for(request);
-    set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
+    receive_and_wait(request, *c, typed.data, source, tag, status);
     return report(comm, judge(request, type));
   });
 } catch (const OutOfMemory&) {
   return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
 }
 
+template <Function number, Function start, class N>
+static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  const PlainMessage from = plain_message(buffer, count, type, source, tag, comm);
+  if (receive_short(from, buffer, tag, status)) [[likely]]
+    return MPI_SUCCESS;
+  if (from.member >= 0) return receive_plain(name_of(number), from, buffer, tag, status);
+  return receive_anything<number, start>(buffer, count, type, source, tag, comm, status);
+}
+
 template <Function number, bool persistent, class N>
-static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                        MPI_Request* request) try {
+[[gnu::noinline]] static int make_any_receive(void* buffer, N count, MPI_Datatype type, int source, int tag,
+                                              MPI_Comm comm, MPI_Request* request) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, request); };
   Communicator* const c = channel(comm);
@@ -112,11 +145,7 @@ static int make_receive(void* buffer, N count, MPI_Datatype type, int source, in
   return guarded(comm, function, [&]() -> int {
     const bool crosses = may_cross(*c, source);
     if (!persistent && source != MPI_PROC_NULL && !typed.layout && !crosses && !devices::possible()) [[likely]] {
-      UserRequest* const user = new_request(comm);
-      user->active = true;
-      prepare_receive(user->request, *c, source, tag, typed.data);
-      *request = handle_of(user);
-      the_messenger->start(user->request);
+      start_receive(*c, typed.data, source, tag, request);
       return MPI_SUCCESS;
     }
     auto message = std::make_unique<Message>(comm);
@@ -140,6 +169,20 @@ static int make_receive(void* buffer, N count, MPI_Datatype type, int source, in
   });
 } catch (const OutOfMemory&) {
   return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
+}
+
+template <Function number, bool persistent, class N>
+static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                        MPI_Request* request) {
+  if constexpr (!persistent) {
+    const PlainMessage from = plain_message(buffer, count, type, source, tag, comm);
+    if (from.member >= 0 && request) [[likely]]
+      return guarded(comm, name_of(number), [&]() -> int {
+        start_receive(*from.communicator, from.data(buffer), source, tag, request);
+        return MPI_SUCCESS;
+      });
+  }
+  return make_any_receive<number, persistent>(buffer, count, type, source, tag, comm, request);
 }
 
 }  // namespace nearfield::mpi

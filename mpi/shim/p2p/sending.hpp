@@ -4,9 +4,13 @@
 #pragma once
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/p2p/activity.hpp"
+#include "mpi/shim/p2p/short.hpp"
 #include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
+
+// Whether it is complete when its data are out of the user's buffer.
+constexpr bool leaves_early(SendMode mode) { return mode == SendMode::standard || mode == SendMode::ready; }
 
 [[gnu::always_inline]] inline int send_data(SendMode mode, const layout::Data& data, Communicator& c, int dest,
                                             int tag) {
@@ -34,9 +38,16 @@ int send_by_host(HostCall host_call, HostStart host_start) {
 // Data of a type that is not described.
 inline int send_packed(SendMode mode, const char* function, Packed packed, Communicator& c, int dest, int tag);
 
+[[gnu::noinline]] inline int send_plain(const char* function, const PlainMessage& to, const void* buffer, int tag) {
+  return guarded(to.communicator->comm, function, [&]() -> int {
+    return send_data(SendMode::standard, to.data(buffer), *to.communicator, to.rank, tag);
+  });
+}
+
 // `start`: the host's function that makes a request of such a send.
 template <Function number, SendMode mode, Function start, class N>
-static int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) try {
+[[gnu::noinline]] static int send_anything(const void* buffer, N count, MPI_Datatype type, int dest, int tag,
+                                           MPI_Comm comm) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm); };
   const auto host_start = [&](MPI_Request* made) -> int {
@@ -60,6 +71,17 @@ static int send(const void* buffer, N count, MPI_Datatype type, int dest, int ta
   return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
 }
 
+template <Function number, SendMode mode, Function start, class N>
+static int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  if constexpr (leaves_early(mode)) {
+    const PlainMessage to = plain_message(buffer, count, type, dest, tag, comm);
+    if (send_short(to, buffer, tag)) [[likely]]
+      return MPI_SUCCESS;
+    if (to.member >= 0) return send_plain(name_of(number), to, buffer, tag);
+  }
+  return send_anything<number, mode, start>(buffer, count, type, dest, tag, comm);
+}
+
 inline int send_packed(SendMode mode, const char* function, Packed packed, Communicator& c, int dest, int tag) {
   return guarded(c.comm, function, [&]() -> int {
     const layout::Data data = packed.data();
@@ -70,8 +92,8 @@ inline int send_packed(SendMode mode, const char* function, Packed packed, Commu
 
 // isend and the _init forms: `persistent` leaves the start to MPI_Start.
 template <Function number, SendMode mode, bool persistent, class N>
-static int make_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                     MPI_Request* request) try {
+[[gnu::noinline]] static int make_any_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag,
+                                           MPI_Comm comm, MPI_Request* request) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm, request); };
   Communicator* const c = channel(comm);
@@ -80,13 +102,13 @@ static int make_send(const void* buffer, N count, MPI_Datatype type, int dest, i
   if (!typed.good) return making_host(persistent, request, host_call);
   return guarded(comm, function, [&]() -> int {
     auto stage = devices::stage(typed.data, !persistent);
-    const bool plain = !persistent && (mode == SendMode::standard || mode == SendMode::ready);
-    if (plain && dest != MPI_PROC_NULL && !typed.packs() &&
+    constexpr bool early = !persistent && leaves_early(mode);
+    if (early && dest != MPI_PROC_NULL && !typed.packs() &&
         the_messenger->send_at_once(c->members[dest], {c->context, c->rank, tag}, typed.data)) {
       *request = common_send();
       return MPI_SUCCESS;
     }
-    if (plain && dest != MPI_PROC_NULL && !typed.packs() && !typed.layout && !stage) {
+    if (early && dest != MPI_PROC_NULL && !typed.packs() && !typed.layout && !stage) {
       UserRequest* const user = new_request(comm);
       user->active = true;
       prepare_send(user->request, *c, dest, tag, mode, typed.data);
@@ -112,6 +134,20 @@ static int make_send(const void* buffer, N count, MPI_Datatype type, int dest, i
   });
 } catch (const OutOfMemory&) {
   return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
+}
+
+template <Function number, SendMode mode, bool persistent, class N>
+static int make_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request) {
+  if constexpr (!persistent && leaves_early(mode)) {
+    const MPI_Request sent = sent_at_once.load(std::memory_order_relaxed);
+    if (sent != MPI_Request{} && request &&
+        send_short(plain_message(buffer, count, type, dest, tag, comm), buffer, tag)) [[likely]] {
+      *request = sent;
+      return MPI_SUCCESS;
+    }
+  }
+  return make_any_send<number, mode, persistent>(buffer, count, type, dest, tag, comm, request);
 }
 
 }  // namespace nearfield::mpi

@@ -4,7 +4,7 @@
 
 #include "engine/base/out_of_memory.hpp"
 #include "engine/memory/temporaries.hpp"
-#include "mpi/shim/p2p/landing.hpp"
+#include "mpi/shim/p2p/receiving.hpp"
 #include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
@@ -54,6 +54,41 @@ int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI
     for (const MPI_Status& each : statuses)
       if (each.MPI_ERROR != MPI_SUCCESS) return each.MPI_ERROR;
     return code;
+  });
+}
+
+// A send and a receive that is prepared, nullptr: there is none. `dest` may be MPI_PROC_NULL.
+inline void exchange(const Communicator& c, const layout::Data& data, int dest, int tag, messages::Request* receiving) {
+  messages::Request sending;
+  if (receiving) the_messenger->start(*receiving);
+  bool sent = dest == MPI_PROC_NULL;
+  try {
+    if (!sent) sent = the_messenger->send_at_once(c.members[std::size_t(dest)], {c.context, c.rank, tag}, data);
+    if (!sent) {
+      prepare_send(sending, c, dest, tag, SendMode::standard, data);
+      sending.attended = true;
+      the_messenger->start(sending);
+    }
+    if (receiving) the_messenger->wait(*receiving);
+    if (!sent) the_messenger->wait(sending);
+  } catch (...) {
+    if (receiving) the_messenger->abandon(*receiving);
+    if (!sent && sending.is_send) the_messenger->abandon(sending);
+    throw;
+  }
+}
+
+// Of plain messages that do not both go at once.
+[[gnu::noinline]] inline int exchange_plain(const char* function, const PlainMessage& to, const void* send,
+                                            int send_tag, const PlainMessage& from, void* recv, int recv_tag,
+                                            MPI_Status* status) {
+  Communicator& c = *to.communicator;
+  return guarded(c.comm, function, [&]() -> int {
+    messages::Request receiving;
+    prepare_receive(receiving, c, from.rank, recv_tag, from.data(recv));
+    exchange(c, to.data(send), to.rank, send_tag, &receiving);
+    set_status(status, receiving.envelope.source, receiving.envelope.tag, counted(receiving), false);
+    return report(c.comm, outcome(receiving));
   });
 }
 
@@ -133,27 +168,10 @@ int run(const char* function, const void* send, N send_count, MPI_Datatype send_
       }
       return MPI_SUCCESS;
     }
-    messages::Request receiving, sending;
+    messages::Request receiving;
     const bool receives = source != MPI_PROC_NULL;
-    if (receives) {
-      prepare_receive(receiving, *c, source, recv_tag, in.data);
-      the_messenger->start(receiving);
-    }
-    bool sent = dest == MPI_PROC_NULL;
-    try {
-      if (!sent) sent = the_messenger->send_at_once(c->members[dest], {c->context, c->rank, send_tag}, data);
-      if (!sent) {
-        prepare_send(sending, *c, dest, send_tag, SendMode::standard, data);
-        sending.attended = true;
-        the_messenger->start(sending);
-      }
-      if (receives) the_messenger->wait(receiving);
-      if (!sent) the_messenger->wait(sending);
-    } catch (...) {
-      if (receives) the_messenger->abandon(receiving);
-      if (!sent && sending.is_send) the_messenger->abandon(sending);
-      throw;
-    }
+    if (receives) prepare_receive(receiving, *c, source, recv_tag, in.data);
+    exchange(*c, data, dest, send_tag, receives ? &receiving : nullptr);
     if (!receives) {
       set_proc_null_status(status);
       return MPI_SUCCESS;
@@ -177,8 +195,17 @@ static int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int 
                     N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, Last last) {
   MPI_Status* status = MPI_STATUS_IGNORE;
   MPI_Request* request = nullptr;
-  if constexpr (is_request<Last>) request = last;
-  else status = last;
+  if constexpr (is_request<Last>) {
+    request = last;
+  } else {
+    status = last;
+    // What leaves at once goes first: then nothing is under way beside the receive.
+    const PlainMessage to = plain_message(send, send_count, send_type, dest, send_tag, comm);
+    const PlainMessage from = plain_message(recv, recv_count, recv_type, source, recv_tag, comm);
+    if (from.member >= 0 && send_short(to, send, send_tag)) [[likely]]
+      return receive_short(from, recv, recv_tag, status) ? MPI_SUCCESS
+                                                         : receive_plain(name_of(number), from, recv, recv_tag, status);
+  }
   return combined::run(name_of(number), send, send_count, send_type, dest, send_tag, recv, recv_count, recv_type,
                        source, recv_tag, comm, status, request, false, [&]() -> int {
                          return at_host<number>(send, send_count, send_type, dest, send_tag, recv, recv_count,

@@ -76,6 +76,7 @@ class ModelAtomic {
 namespace nearfield::processor {
 inline void pause() { testing::pause_process(); }
 inline std::uint64_t ticks() { return 1; }
+inline bool can_demote() { return false; }
 }  // namespace nearfield::processor
 
 #define clock_gettime(clock, time) ::nearfield::testing::read_clock(clock, time)

@@ -121,28 +121,41 @@ TEST(Fastbox, TheModelNoticesAnAnnouncementThatIsLostOrReadTwice) {
   EXPECT_FOUND(explore_box(4, 2, {.preemptions = 2, .mutation = {.no_zeros = true}}));
 }
 
-// Records of an eighth of the ring, the last of them around its end; the reader tells how far it is once in a quarter.
+// Records of an eighth of the ring, and two short ones behind its end. Where the second of these begins lies what is
+// its header but for the bytes behind it: payload of the turn before. The reader tells how far it is once in a quarter.
 Explored explore_turn(const Options& options) {
-  static std::vector<std::byte> bytes(15000);
+  constexpr std::size_t longest = 15000, count = 10;
+  constexpr std::size_t length[count] = {longest, longest, longest, longest, longest,
+                                         longest, longest, longest, 100,     8};
+  constexpr std::uint32_t number = count + 1;  // of the last record: one has been skipped
+  static std::vector<std::byte> bytes(longest), received(longest);
+  for (std::size_t i = 0; i < longest; ++i) bytes[i] = std::byte(i % 251);
+  const std::uint64_t old = messages::record_word(messages::Kind::eager, length[count - 1], number);
+  const messages::Envelope envelope{context, 0, 0};
+  const std::size_t at = messages::record_length(length[count - 2]) - messages::place_of_payload(longest);
+  std::memcpy(&bytes[at], &old, sizeof old);
+  std::memcpy(&bytes[at + sizeof old], &envelope, sizeof envelope);
   Members members({.count = 2, .messages = true, .protocol = Protocol::fastbox});
-  auto start = [](Messenger& messenger, int me, int nth) -> Request& {
+  auto start = [](Messenger& messenger, int me, int nth, std::size_t i) -> Request& {
     Request& request = *run.request[me][nth];
     request.envelope = {context, 0, 0};
     request.member = 1 - me;
     request.is_send = me == 0;
-    request.data = {bytes.data(), bytes.size(), {}};
+    request.data = {(me ? received : bytes).data(), length[i], {}};
+    if (i == count - 1 && me == 0) request.data.address += 1;
     messenger.start(request);
     return request;
   };
   const Body before = [&](Messenger& messenger, int me) {
-    for (int i = 0; me == 0 && i < 7; ++i) start(messenger, me, 0);
+    for (std::size_t i = 0; me == 0 && i < 7; ++i) start(messenger, me, 0, i);
   };
   const Body body = [&](Messenger& messenger, int me) {
-    for (int i = 0; i < (me ? 8 : 1); ++i) {
-      Request& request = start(messenger, me, me ? 0 : 1);
+    for (std::size_t i = me ? 0 : 7; i < count; ++i) {
+      Request& request = start(messenger, me, me ? 0 : 1, i);
       finish(messenger, request);
       require(request.error == messages::ErrorKind::none, "cut short");
-      require(!me || request.received == bytes.size(), "another length");
+      require(!me || request.received == length[i], "another length");
+      require(!me || !std::memcmp(received.data(), &bytes[i == count - 1], length[i]), "other bytes");
     }
   };
   return explore_messages(members, body, options, before);
