@@ -124,11 +124,10 @@ void HangReporter::call(const char* why, const CallState* unseen) try {
 
 namespace {
 
-Atomic<std::uint32_t> asked_for;  // futex word: number of signals; the handler writes it
+waiting::WakeWord asked_for;  // rung by the handler
 void ask(int) {
   const int before = errno;
-  asked_for.fetch_add(1, std::memory_order_release);  // SYNC: asked
-  waiting::futex_wake(asked_for);
+  asked_for.wake();
   errno = before;
 }
 
@@ -160,8 +159,7 @@ Result<void> HangReporter::listen(const std::string& signal) {
     std::thread([this] {
       for (std::uint32_t answered = 0;;) {
         std::uint32_t asked;
-        while ((asked = asked_for.load(std::memory_order_acquire)) == answered)  // SYNC: asked
-          waiting::futex_wait(asked_for, answered, 3600 * second);
+        while ((asked = asked_for.seen()) == answered) asked_for.nap(answered, 3600 * second);
         answered = asked;
         const std::uint64_t begun = waiting::nanoseconds();
         CallBoard& first = *members_[0].board;

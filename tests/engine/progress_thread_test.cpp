@@ -1,11 +1,12 @@
-// A thread that keeps going what has begun while the process does something else.
-#include "engine/messages/helper.hpp"
+// The thread that goes on where the process blocks elsewhere, or computes.
+#include "engine/messages/progress_thread.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "engine/choosing/queued_call.hpp"
+#include "engine/machine/spare_cpus.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::messages {
@@ -19,25 +20,129 @@ using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
 
-struct Helped {
+// ---------------------------------------------------------------- in the host
+
+ProgressThread& thread_of(Messenger& messenger) {
+  return *new ProgressThread(messenger.process(), &messenger, Serves::in_host);
+}
+
+int run(int size, const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body) {
+  return run_members(size, 60, [&](Process& process, PageBootstrap& bootstrap, int rank, int n) {
+    auto team = creation::create_team(process, rank, n, bootstrap);
+    if (!team) return false;
+    auto messenger = Messenger::create(**team, bootstrap, false);
+    const bool good = messenger && body(**messenger, bootstrap, rank);
+    if (messenger) messenger->release();
+    team->release();
+    testing::node_stays = true;
+    return good;
+  });
+}
+
+bool transfer(Messenger& messenger, bool sends, int i, std::uint64_t bytes) {
+  std::vector<std::byte> memory(bytes, std::byte(sends ? i : -1));
+  Request r;
+  r.is_send = sends;
+  r.member = sends ? 0 : 1;
+  r.envelope = {5, 1, i % 7};
+  r.data = {memory.data(), bytes, {}};
+  messenger.start(r);
+  messenger.wait(r);
+  return sends || (r.received == bytes && memory.front() == std::byte(i) && memory.back() == std::byte(i));
+}
+
+// The sends of process 1 find no room long before the last one, unless somebody takes them in. Process 0 blocks until
+// they are through, where it progresses nothing. Many rounds: the thread is found asleep and awake.
+TEST(InHost, TakesInWhatPeersSendWhileTheRankBlocks) {
+  constexpr int rounds = 20, messages = 3000;
+  EXPECT_EQ(run(2,
+                [](Messenger& messenger, PageBootstrap& bootstrap, int rank) {
+                  auto& thread = thread_of(messenger);
+                  bool good = true;
+                  for (int round = 0; round < rounds; ++round) {
+                    if (rank == 0) {
+                      good &= thread.enter_host();
+                      bootstrap.meet();
+                      thread.leave_host();
+                    }
+                    for (int i = 0; i < messages; ++i) good &= transfer(messenger, rank == 1, i, 1000);
+                    if (rank == 1) bootstrap.meet();
+                    if (round % 4 == 0) usleep(2000);
+                  }
+                  bootstrap.meet();
+                  thread.stop();
+                  return good;
+                }),
+            0);
+}
+
+// A receive that was posted before needs the rank when its message comes: with something under way nobody rings.
+TEST(InHost, GoesOnWithWhatIsUnderWay) {
+  constexpr std::uint64_t bytes = 8 << 20;
+  EXPECT_EQ(run(2,
+                [](Messenger& messenger, PageBootstrap& bootstrap, int rank) {
+                  auto& thread = thread_of(messenger);
+                  bool good = true;
+                  for (int round = 0; round < 5; ++round) {
+                    if (rank == 1) {
+                      good &= transfer(messenger, true, round, bytes);
+                      bootstrap.meet();
+                      continue;
+                    }
+                    std::vector<std::byte> memory(bytes);
+                    Request r;
+                    r.member = 1;
+                    r.envelope = {5, 1, round % 7};
+                    r.data = {memory.data(), bytes, {}};
+                    messenger.start(r);
+                    good &= thread.enter_host();
+                    bootstrap.meet();  // the send is through
+                    thread.leave_host();
+                    messenger.wait(r);
+                    good &= memory.front() == std::byte(round) && memory.back() == std::byte(round);
+                  }
+                  bootstrap.meet();
+                  thread.stop();
+                  return good;
+                }),
+            0);
+}
+
+TEST(InHost, IsNotNeededByOneAloneNorOnceItHasStopped) {
+  for (const int size : {1, 2})
+    EXPECT_EQ(run(size,
+                  [&](Messenger& messenger, PageBootstrap& bootstrap, int) {
+                    auto& thread = thread_of(messenger);
+                    const bool entered = thread.enter_host();
+                    if (entered) thread.leave_host();
+                    thread.stop();
+                    const bool good = entered == (size == 2) && !thread.enter_host();
+                    bootstrap.meet();
+                    return good;
+                  }),
+              0);
+}
+
+// ---------------------------------------------------------------- always
+
+struct Computing {
   Team& team;
   Messenger& messenger;
-  Helper& helper;
   PageBootstrap& bootstrap;
   int rank, size;
 };
 
-int run(int size, const std::function<bool(Helped&)>& body) {
+int run_always(int size, const std::function<bool(Computing&)>& body) {
   return run_members(size, 100, [&](Process& process, PageBootstrap& bootstrap, int rank, int n) {
     auto team = creation::create_team(process, rank, n, bootstrap);
     if (!team) return false;
     auto messenger = Messenger::create(**team, bootstrap, true);
     if (!messenger) return false;
-    Helper* const helper = Helper::start(process, messenger->get(), {getpid()});
-    if (!helper) return false;
-    Helped helped{**team, **messenger, *helper, bootstrap, rank, n};
-    const bool good = body(helped);
-    helper->stop();
+    auto& thread = *new ProgressThread(process, messenger->get(), Serves::always, {getpid()});
+    if (!thread.start()) return false;
+    Computing computing{**team, **messenger, bootstrap, rank, n};
+    const bool good = body(computing);
+    thread.stop();
     messenger->release();
     team->release();
     return good;
@@ -45,7 +150,7 @@ int run(int size, const std::function<bool(Helped&)>& body) {
 }
 
 struct Message {
-  Message(const Helped& h, bool sends, int peer, int tag, std::size_t bytes)
+  Message(const Computing& h, bool sends, int peer, int tag, std::size_t bytes)
       : memory(bytes, std::byte(sends ? tag : -1)) {
     request.is_send = sends;
     request.member = peer;
@@ -63,7 +168,7 @@ struct Message {
 };
 
 struct Sum {
-  Sum(const Helped& h, FurtherChoosers& choosers, std::size_t count)
+  Sum(const Computing& h, FurtherChoosers& choosers, std::size_t count)
       : send(count, std::uint64_t(h.rank + 1)), recv(count), size(h.size) {
     Call call{collectives::Collective::allreduce, count * 8, send.data(), recv.data()};
     call.count = count;
@@ -82,15 +187,15 @@ struct Sum {
   std::optional<QueuedCall> operation;
 };
 
-void wait_for(const Helped& h, FunctionRef<bool()> done) {
+void wait_for(const Computing& h, FunctionRef<bool()> done) {
   h.messenger.wait_until(done, [](int) { return false; }, nullptr, "waiting in a test");
 }
 
 // Process 0 begins it and goes where it progresses nothing; the others do not come there before they are through.
-TEST(Helper, GoesOnWithMessagesWhileTheRankComputes) {
+TEST(Always, GoesOnWithMessagesWhileTheRankComputes) {
   constexpr std::size_t bytes = 8 << 20;
-  EXPECT_EQ(run(2,
-                [](Helped& h) {
+  EXPECT_EQ(run_always(2,
+                [](Computing& h) {
                   bool good = true;
                   for (int round = 0; round < 6; ++round) {
                     const bool sends = (h.rank == 1) == (round % 2 == 0);
@@ -106,10 +211,10 @@ TEST(Helper, GoesOnWithMessagesWhileTheRankComputes) {
             0);
 }
 
-TEST(Helper, GoesOnWithCollectivesWhileTheRankComputes) {
+TEST(Always, GoesOnWithCollectivesWhileTheRankComputes) {
   for (const int size : {2, 3, 5})
-    EXPECT_EQ(run(size,
-                  [](Helped& h) {
+    EXPECT_EQ(run_always(size,
+                  [](Computing& h) {
                     FurtherChoosers choosers;
                     bool good = true;
                     for (const std::size_t count : {1, 500, 20'000, 200'000}) {
@@ -126,10 +231,10 @@ TEST(Helper, GoesOnWithCollectivesWhileTheRankComputes) {
               0);
 }
 
-// What has no room for its record until the receiver takes it in: nothing is under way there, and its helper sleeps.
-TEST(Helper, IsWokenByAPeerThatHasNoRoom) {
-  EXPECT_EQ(run(2,
-                [](Helped& h) {
+// What has no room for its record until the receiver takes it in: nothing is under way there, and its thread sleeps.
+TEST(Always, IsWokenByAPeerThatHasNoRoom) {
+  EXPECT_EQ(run_always(2,
+                [](Computing& h) {
                   bool good = true;
                   for (int round = 0; round < 3; ++round) {
                     usleep(20'000);
@@ -152,11 +257,11 @@ TEST(Helper, IsWokenByAPeerThatHasNoRoom) {
 }
 
 // Everything at a time, with pauses of all lengths: who completes what is left to chance.
-TEST(Helper, AndTheRankDoNotGetInEachOthersWay) {
+TEST(Always, AndTheRankDoNotGetInEachOthersWay) {
   for (const int size : {2, 4})
     EXPECT_EQ(
-        run(size,
-            [](Helped& h) {
+        run_always(size,
+            [](Computing& h) {
               FurtherChoosers choosers;
               std::mt19937 all{unsigned(h.size)}, own{unsigned(h.rank)};
               bool good = true;
@@ -189,15 +294,15 @@ TEST(Helper, AndTheRankDoNotGetInEachOthersWay) {
         0);
 }
 
-TEST(Helper, EndsWhereverItSleeps) {
-  EXPECT_EQ(run(2,
-                [](Helped& h) {
+TEST(Always, EndsWhereverItSleeps) {
+  EXPECT_EQ(run_always(2,
+                [](Computing& h) {
                   h.bootstrap.meet();
                   for (int i = 0; i < 20; ++i) {
-                    Helper* const another = Helper::start(h.team.process(), &h.messenger, {});
-                    if (!another) return false;
+                    auto& another = *new ProgressThread(h.team.process(), &h.messenger, Serves::always);
+                    if (!another.start()) return false;
                     usleep(unsigned(i * 100));
-                    another->stop();
+                    another.stop();
                   }
                   h.bootstrap.meet();
                   return true;
