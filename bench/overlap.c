@@ -1,6 +1,7 @@
 /* How much of an MPI_Iallreduce of doubles passes while the ranks compute: 1 - (total - compute) / communicate, where
    each of the three is the median of five loops, taken in turns. What is sent is written before each call and what has
-   come is read after it, in all three; the time of that alone is taken from communicate. Then what the progress thread (NEARFIELD_PROGRESS=thread) costs while
+   come is read after it, in all three; the time of that alone is taken from communicate. Then what the progress
+   thread (NEARFIELD_PROGRESS=thread) costs while
    nothing is under way.
 
      mpicc -O2 bench/overlap.c -o overlap

@@ -150,9 +150,8 @@ void Hierarchy::wait(unsigned slot) {
     if (home_.hang_reporter) home_.hang_reporter->waits(elapsed, {});
   };
   if (!done())
-    waiting::wait_slowly(
-        home_.policy(), done,
-        {.others = home_.progress, .inspect = inspect, .host = waiting::HostStep::by_flag});
+    waiting::wait_slowly(home_.policy(), done,
+                         {.others = home_.progress, .inspect = inspect, .host = waiting::HostStep::by_flag});
   --under_way_;
 }
 

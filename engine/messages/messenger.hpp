@@ -88,15 +88,16 @@ class Messenger final : public waiting::Source {
   // If it sleeps in a wait for messages it looks again.
   void ring(int member) { mailboxes_.wake(member); }
   void wake_ourselves() { mailboxes_.wake(mailboxes_.me()); }
-  // The word that waits for messages sleep on; between tell_asleep(true) and tell_asleep(false) whoever sends to us rings it.
+  // The word that waits for messages sleep on; between tell_asleep(true) and tell_asleep(false) whoever sends to us
+  // rings it.
   waiting::WakeWord& wake_word() { return mailboxes_.own().wake_word; }
   void tell_asleep(bool asleep);
 
   // ---- the progress thread (progress_thread.hpp)
   void enter_host(waiting::WakeWord& word);  // all take the lock; peers that are blocked on us may ring that word
   void leave_host();                         // returns when the thread is through with its step
-  // One step of the thread; whether anything moved. `rank_is_back`: asked under the lock, which is kept throughout; then
-  // nothing is done. `sleeps_on`: peers may ring it first.
+  // One step of the thread; whether anything moved. `rank_is_back`: asked under the lock, which is kept throughout;
+  // then nothing is done. `sleeps_on`: peers may ring it first.
   bool step_in_host(FunctionRef<bool()> rank_is_back, waiting::WakeWord* sleeps_on);
   bool step_beside();  // while the rank computes. pre: threaded()
 

@@ -55,8 +55,7 @@ class ProgressThread::Place {
     if (looked_ && now - looked_ < cpu_known) return;
     looked_ = now;
     std::ranges::transform(ranks_, cpus_of_ranks_.begin(), memory::cpus_of);
-    const auto spare_cpus =
-        memory::find_spare_cpus(granted_, memory::cpus_of(getpid()), cpus_of_ranks_, near_, quota_);
+    const auto spare_cpus = memory::find_spare_cpus(granted_, memory::cpus_of(getpid()), cpus_of_ranks_, near_, quota_);
     cpu_set_t mask;
     CPU_ZERO(&mask);
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
@@ -131,8 +130,8 @@ void ProgressThread::leave_host() {
 }
 
 void ProgressThread::wake() {
-  if (asleep_.exchange(false, std::memory_order_seq_cst))       // SYNC: progress-thread-asleep
-    sleeps_on_.load(std::memory_order_acquire)->wake();         // SYNC: progress-thread-sleeps-on
+  if (asleep_.exchange(false, std::memory_order_seq_cst))  // SYNC: progress-thread-asleep
+    sleeps_on_.load(std::memory_order_acquire)->wake();    // SYNC: progress-thread-sleeps-on
 }
 
 // Peers that have no room for what they send us ring where it sleeps; the wait has told them another place.
@@ -191,9 +190,7 @@ void ProgressThread::run() {
   }
   unsigned vain = 0;  // looks in a row that found nothing to do
   while (!stopped_.load(std::memory_order_relaxed)) {
-    const LookIntervals& how = !place_                     ? in_the_host
-                               : place_->free() || in_host() ? often
-                                                             : seldom;
+    const LookIntervals& how = !place_ ? in_the_host : place_->free() || in_host() ? often : seldom;
     const std::uint32_t rung = word_.seen();
     const bool attended = place_ && progress_.attended();
     if (serves() && step()) {

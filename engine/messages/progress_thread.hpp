@@ -1,6 +1,7 @@
 // The thread that goes on with messages and suspended bodies where the rank does not.
 //
-//   Serves::in_host   while the rank is in a call of the host, which knows nothing of us: a peer may have run out of room
+//   Serves::in_host   while the rank is in a call of the host, which knows nothing of us: a peer may have run out of
+//   room
 //                     for what it sends, or wait for a receive that was posted here, and the call may in turn wait for
 //                     that peer. Started when the rank first enters the host; it costs the rank nothing while nobody
 //                     rings: the messenger takes its lock only while the rank is in the host
@@ -48,8 +49,8 @@ enum class Serves : std::uint8_t { in_host, always };
 
 class ProgressThread final : public waiting::Background {
  public:
-  // `messenger`: may be none for Serves::always. `ranks`: the processes of the ranks on this node, for the same. Neither
-  // this nor the messenger is ever destroyed once the thread has been started. Throws std::bad_alloc.
+  // `messenger`: may be none for Serves::always. `ranks`: the processes of the ranks on this node, for the same.
+  // Neither this nor the messenger is ever destroyed once the thread has been started. Throws std::bad_alloc.
   ProgressThread(team::Process& process, Messenger* messenger, Serves when, std::vector<pid_t> ranks = {});
   ProgressThread(const ProgressThread&) = delete;
   ~ProgressThread();

@@ -53,7 +53,7 @@ using nearfield::nanoseconds;
 // How long `pause` has to be repeated to fill `nanoseconds`, measured once.
 std::uint32_t pauses_in(std::uint64_t nanoseconds) noexcept;
 
-// The looks that are cheaper than the first one of a wait: whether `flag()` holds after one of so many pauses.
+// The looks before a wait, which are cheaper than its own: whether `flag()` holds after one of so many pauses.
 template <class Flag, class Pause>
 [[gnu::always_inline]] inline bool spin(unsigned looks, Flag&& flag, Pause&& pause) {
   for (; looks > 0; --looks) {
@@ -67,22 +67,22 @@ template <class Flag>
   return spin(looks, flag, [] { processor::pause(); });
 }
 
-// Who progresses the host: the wait, when the host's turn comes; or what is waited for is the host's, and looking for it
-// does, so that every round is a turn and nobody sleeps for long; or, once that has been in vain, only now and then.
+// Who progresses the host: the wait, when the host's turn comes; or what is waited for is the host's, and looking for
+// it does, so that every round is a turn and nobody sleeps for long; or, once that has been in vain, only now and then.
 enum class HostStep : std::uint8_t { in_turns, by_flag, by_flag_seldom };
 
-// What a wait does besides looking at its flag. Functions are called while it lasts, and may be none.
+// What a wait does besides looking at its flag. The functions belong to its caller; each may be null.
 struct Waiter {
   Progress& others;
   FunctionRef<void(std::uint64_t elapsed_ns)> inspect = nullptr;  // looks for dead peers and stalls; may throw
-  // The word that it sleeps on, none: nobody rings it; and who is to know of that (WakeWord::sleep).
+  // The word that it sleeps on, null: nobody rings it; `tell` lets wakers know (WakeWord::sleep).
   WakeWord* word = nullptr;
   FunctionRef<void(bool asleep)> tell = nullptr;
   FunctionRef<void()> also = nullptr;  // in each turn; then naps are short
   HostStep host = HostStep::in_turns;
-  bool one_event = false;                             // all who wait now wait for the same
+  bool one_event = false;                                            // all who wait now wait for the same
   std::uint64_t longest_nap = also ? short_nap : ~std::uint64_t{0};  // ns after which it must look around
-  bool moved = false;                                 // the flag sets it: something has moved since the last turn
+  bool moved = false;  // the flag sets it: something has moved since the last turn
 
   // Whether anything moved.
   bool turn() {
@@ -91,9 +91,7 @@ struct Waiter {
     return std::exchange(moved, false) || any;
   }
   // Every round is a turn, and nobody sleeps for long.
-  bool eager() const {
-    return host == HostStep::by_flag || (host == HostStep::in_turns && others.host_needs_us());
-  }
+  bool eager() const { return host == HostStep::by_flag || (host == HostStep::in_turns && others.host_needs_us()); }
 };
 
 // Where the nanoseconds of this thread's slow waits are added up; nullptr: nobody asks (mpi/shim/recording).

@@ -1,4 +1,5 @@
-// The one way to sleep and to be woken: a futex word, private or shared, of one sleeper or of all who wait for one event.
+// The one way to sleep and to be woken: a futex word, private or shared, of one sleeper or of all who wait for one
+// event.
 //
 //   sleeper                                        waker
 //   seen = word (acquire)                          what is awaited = done (release)

@@ -195,64 +195,64 @@ void wait_for(const Computing& h, FunctionRef<bool()> done) {
 TEST(Always, GoesOnWithMessagesWhileTheRankComputes) {
   constexpr std::size_t bytes = 8 << 20;
   EXPECT_EQ(run_always(2,
-                [](Computing& h) {
-                  bool good = true;
-                  for (int round = 0; round < 6; ++round) {
-                    const bool sends = (h.rank == 1) == (round % 2 == 0);
-                    Message message(h, sends, 1 - h.rank, round, bytes);
-                    if (h.rank == 1) h.messenger.wait(message.request);
-                    h.bootstrap.meet();
-                    h.messenger.wait(message.request);
-                    good &= message.right();
-                    if (round == 3) usleep(20'000);  // it falls asleep
-                  }
-                  return good;
-                }),
+                       [](Computing& h) {
+                         bool good = true;
+                         for (int round = 0; round < 6; ++round) {
+                           const bool sends = (h.rank == 1) == (round % 2 == 0);
+                           Message message(h, sends, 1 - h.rank, round, bytes);
+                           if (h.rank == 1) h.messenger.wait(message.request);
+                           h.bootstrap.meet();
+                           h.messenger.wait(message.request);
+                           good &= message.right();
+                           if (round == 3) usleep(20'000);  // it falls asleep
+                         }
+                         return good;
+                       }),
             0);
 }
 
 TEST(Always, GoesOnWithCollectivesWhileTheRankComputes) {
   for (const int size : {2, 3, 5})
     EXPECT_EQ(run_always(size,
-                  [](Computing& h) {
-                    FurtherChoosers choosers;
-                    bool good = true;
-                    for (const std::size_t count : {1, 500, 20'000, 200'000}) {
-                      Sum sum(h, choosers, count);
-                      if (h.rank != 0) wait_for(h, [&] { return sum.operation->complete(); });
-                      h.bootstrap.meet();
-                      wait_for(h, [&] { return sum.operation->complete(); });
-                      good &= sum.right();
-                      if (count == 500) usleep(20'000);
-                    }
-                    h.bootstrap.meet();
-                    return good;
-                  }),
+                         [](Computing& h) {
+                           FurtherChoosers choosers;
+                           bool good = true;
+                           for (const std::size_t count : {1, 500, 20'000, 200'000}) {
+                             Sum sum(h, choosers, count);
+                             if (h.rank != 0) wait_for(h, [&] { return sum.operation->complete(); });
+                             h.bootstrap.meet();
+                             wait_for(h, [&] { return sum.operation->complete(); });
+                             good &= sum.right();
+                             if (count == 500) usleep(20'000);
+                           }
+                           h.bootstrap.meet();
+                           return good;
+                         }),
               0);
 }
 
 // What has no room for its record until the receiver takes it in: nothing is under way there, and its thread sleeps.
 TEST(Always, IsWokenByAPeerThatHasNoRoom) {
   EXPECT_EQ(run_always(2,
-                [](Computing& h) {
-                  bool good = true;
-                  for (int round = 0; round < 3; ++round) {
-                    usleep(20'000);
-                    std::vector<std::unique_ptr<Message>> messages;
-                    for (int i = 0; h.rank == 1 && i < 3000; ++i) {
-                      messages.push_back(std::make_unique<Message>(h, true, 0, i % 100, 1000));
-                      h.messenger.wait(messages.back()->request);
-                    }
-                    h.bootstrap.meet();
-                    for (int i = 0; h.rank == 0 && i < 3000; ++i) {
-                      Message message(h, false, 1, i % 100, 1000);
-                      h.messenger.wait(message.request);
-                      good &= message.right();
-                    }
-                    h.bootstrap.meet();
-                  }
-                  return good;
-                }),
+                       [](Computing& h) {
+                         bool good = true;
+                         for (int round = 0; round < 3; ++round) {
+                           usleep(20'000);
+                           std::vector<std::unique_ptr<Message>> messages;
+                           for (int i = 0; h.rank == 1 && i < 3000; ++i) {
+                             messages.push_back(std::make_unique<Message>(h, true, 0, i % 100, 1000));
+                             h.messenger.wait(messages.back()->request);
+                           }
+                           h.bootstrap.meet();
+                           for (int i = 0; h.rank == 0 && i < 3000; ++i) {
+                             Message message(h, false, 1, i % 100, 1000);
+                             h.messenger.wait(message.request);
+                             good &= message.right();
+                           }
+                           h.bootstrap.meet();
+                         }
+                         return good;
+                       }),
             0);
 }
 
@@ -261,52 +261,53 @@ TEST(Always, AndTheRankDoNotGetInEachOthersWay) {
   for (const int size : {2, 4})
     EXPECT_EQ(
         run_always(size,
-            [](Computing& h) {
-              FurtherChoosers choosers;
-              std::mt19937 all{unsigned(h.size)}, own{unsigned(h.rank)};
-              bool good = true;
-              for (int round = 0; round < 150 && good; ++round) {
-                std::vector<std::unique_ptr<Message>> messages;
-                std::vector<std::unique_ptr<Sum>> sums;
-                constexpr std::size_t lengths[] = {0, 8, 1000, 5000, 70'000, 1'000'000};
-                for (unsigned n = all() % 5; n > 0; --n) {
-                  const std::size_t bytes = lengths[all() % 6];
-                  const int by = int(1 + all() % unsigned(h.size - 1)), tag = int(all() % 100);
-                  messages.push_back(std::make_unique<Message>(h, false, (h.rank + h.size - by) % h.size, tag, bytes));
-                  messages.push_back(std::make_unique<Message>(h, true, (h.rank + by) % h.size, tag, bytes));
-                }
-                for (unsigned n = all() % 3; n > 0; --n)
-                  sums.push_back(std::make_unique<Sum>(h, choosers, 1 + lengths[all() % 6] / 8));
-                if (own() % 3 == 0) usleep(own() % 700);
-                if (own() % 4 == 0) h.team.process().progress.poll();
-                for (const auto& message : messages) {
-                  h.messenger.wait(message->request);
-                  good &= message->right();
-                }
-                for (const auto& sum : sums) {
-                  wait_for(h, [&] { return sum->operation->complete(); });
-                  good &= sum->right();
-                }
-              }
-              h.bootstrap.meet();
-              return good;
-            }),
+                   [](Computing& h) {
+                     FurtherChoosers choosers;
+                     std::mt19937 all{unsigned(h.size)}, own{unsigned(h.rank)};
+                     bool good = true;
+                     for (int round = 0; round < 150 && good; ++round) {
+                       std::vector<std::unique_ptr<Message>> messages;
+                       std::vector<std::unique_ptr<Sum>> sums;
+                       constexpr std::size_t lengths[] = {0, 8, 1000, 5000, 70'000, 1'000'000};
+                       for (unsigned n = all() % 5; n > 0; --n) {
+                         const std::size_t bytes = lengths[all() % 6];
+                         const int by = int(1 + all() % unsigned(h.size - 1)), tag = int(all() % 100);
+                         messages.push_back(
+                             std::make_unique<Message>(h, false, (h.rank + h.size - by) % h.size, tag, bytes));
+                         messages.push_back(std::make_unique<Message>(h, true, (h.rank + by) % h.size, tag, bytes));
+                       }
+                       for (unsigned n = all() % 3; n > 0; --n)
+                         sums.push_back(std::make_unique<Sum>(h, choosers, 1 + lengths[all() % 6] / 8));
+                       if (own() % 3 == 0) usleep(own() % 700);
+                       if (own() % 4 == 0) h.team.process().progress.poll();
+                       for (const auto& message : messages) {
+                         h.messenger.wait(message->request);
+                         good &= message->right();
+                       }
+                       for (const auto& sum : sums) {
+                         wait_for(h, [&] { return sum->operation->complete(); });
+                         good &= sum->right();
+                       }
+                     }
+                     h.bootstrap.meet();
+                     return good;
+                   }),
         0);
 }
 
 TEST(Always, EndsWhereverItSleeps) {
   EXPECT_EQ(run_always(2,
-                [](Computing& h) {
-                  h.bootstrap.meet();
-                  for (int i = 0; i < 20; ++i) {
-                    auto& another = *new ProgressThread(h.team.process(), &h.messenger, Serves::always);
-                    if (!another.start()) return false;
-                    usleep(unsigned(i * 100));
-                    another.stop();
-                  }
-                  h.bootstrap.meet();
-                  return true;
-                }),
+                       [](Computing& h) {
+                         h.bootstrap.meet();
+                         for (int i = 0; i < 20; ++i) {
+                           auto& another = *new ProgressThread(h.team.process(), &h.messenger, Serves::always);
+                           if (!another.start()) return false;
+                           usleep(unsigned(i * 100));
+                           another.stop();
+                         }
+                         h.bootstrap.meet();
+                         return true;
+                       }),
             0);
 }
 

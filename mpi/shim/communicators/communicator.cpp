@@ -32,9 +32,9 @@
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/p2p/point.hpp"
+#include "mpi/shim/process/host_scope.hpp"
 #include "mpi/shim/process/launchers.hpp"
 #include "mpi/shim/process/outcome.hpp"
-#include "mpi/shim/process/host_scope.hpp"
 #include "mpi/shim/statistics/counts.hpp"
 #include "mpi/shim/statistics/report.hpp"
 
@@ -289,7 +289,8 @@ void start_progress_thread() try {
   if (base_team)
     for (const team::Peer* const peer : base_team->peers())
       if (peer && peer->pid) ranks.push_back(peer->pid);
-  auto thread = std::make_unique<messages::ProgressThread>(*the_process, the_messenger, messages::Serves::always, ranks);
+  auto thread =
+      std::make_unique<messages::ProgressThread>(*the_process, the_messenger, messages::Serves::always, ranks);
   if (thread->start()) the_progress_thread = thread.release();
   else log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: no thread can be had");
 } catch (const OutOfMemory&) {

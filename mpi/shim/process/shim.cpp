@@ -5,8 +5,8 @@
 //   any call       Entry: exceptions become errors, since the caller's frames are C's
 //   MPI_Finalize   host.Finalize deletes the attributes of MPI_COMM_SELF: the program's callbacks, which may still
 //                  communicate, run before ours, end_of_program. That reports statistics, waits for sent messages to
-//                  arrive and leaves the node; from then on the progress thread serves other ranks, for which the host may
-//                  wait. Then it ends; the segment stays until the process exits
+//                  arrive and leaves the node; from then on the progress thread serves other ranks, for which the host
+//                  may wait. Then it ends; the segment stays until the process exits
 #include <algorithm>
 
 #include "engine/base/out_of_memory.hpp"
@@ -19,8 +19,8 @@
 #include "mpi/shim/process/blocking.hpp"
 #include "mpi/shim/process/functions.hpp"
 #include "mpi/shim/process/hints.hpp"
-#include "mpi/shim/process/launchers.hpp"
 #include "mpi/shim/process/host_scope.hpp"
+#include "mpi/shim/process/launchers.hpp"
 #include "mpi/shim/recording/recording.hpp"
 #include "mpi/shim/statistics/report.hpp"
 

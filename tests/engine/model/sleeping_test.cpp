@@ -15,8 +15,8 @@ WakeWord word;
 Atomic<std::uint32_t> done, asleep;
 
 // Process 0 sleeps until all others have done their part. `fences`: both sides tell and look by sequentially consistent
-// accesses, as the progress thread and who wakes it; otherwise by a store and a load, as waits of contexts. Who finds it
-// asleep takes that out where there are fences, and rings.
+// accesses, as the progress thread and who wakes it; otherwise by a store and a load, as waits of contexts. Who finds
+// it asleep takes that out where there are fences, and rings.
 Explored explore_sleep(int count, bool fences, Options options = {}) {
   const auto order = fences ? std::memory_order_seq_cst : std::memory_order_release;
   const auto sleep = [=] {
@@ -50,12 +50,11 @@ Explored explore_sleep(int count, bool fences, Options options = {}) {
 }
 
 TEST(WakeWord, WithFencesNoWakeIsMissed) {
-  for (const Memory memory : {Memory::x86, Memory::language})
-    for (const int count : {2, 3}) {
-      const Explored explored = explore_sleep(count, true, {.memory = memory});
-      EXPECT_GOOD(explored);
-      EXPECT_EQ(explored.naps, 0) << count;
-    }
+  for (const int count : {2, 3}) {
+    const Explored explored = explore_sleep(count, true);
+    EXPECT_GOOD(explored);
+    EXPECT_EQ(explored.naps, 0) << count;
+  }
 }
 
 TEST(WakeWord, WithoutFencesAMissedWakeCostsOneNap) {
