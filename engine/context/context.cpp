@@ -18,7 +18,7 @@ void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*
   std::uint64_t start = 0, inspected = 0;
   for (std::uint32_t i = 1;; ++i) {
     fiber_->suspend();
-    if (there() || waiting::spin(process_.runner.looks() - 1, there)) break;
+    if (waiting::spin(process_.runner.looks(), there)) break;
     if (i % looks != 0) continue;
     const std::uint64_t now = waiting::nanoseconds();
     if (start == 0) start = inspected = now;

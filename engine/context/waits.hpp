@@ -8,7 +8,10 @@ namespace nearfield::context {
 template <class Flag, class Lacking>
 inline void CollectiveContext::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;
-  if (!fiber_ && !process_.policy().oversubscribed && waiting::spin(64, flag)) return;
+  if (!fiber_ && !process_.policy().oversubscribed) {
+    processor::pause();
+    if (waiting::spin(64, flag)) return;
+  }
   wait_on(flag, lacking, awaited);
 }
 

@@ -80,7 +80,7 @@ void Messenger::wait(Request& request) {
       if (waiters.several()) yield();
       else processor::await_loads();
     };
-    if (complete() || waiting::spin(process().policy().oversubscribed ? 0 : 199, complete, pause)) return;
+    if (waiting::spin(process().policy().oversubscribed ? 1 : 200, complete, pause)) return;
   }
   wait_until([&] { return request.complete(); }, [&](int m) { return request.member == m || request.member < 0; },
              nullptr, request.is_send ? "sending" : "receiving");
@@ -120,7 +120,7 @@ void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awai
   const auto pause = [&] {
     if (!policy.oversubscribed) processor::pause();
   };
-  if (flag() || waiting::spin(policy.oversubscribed || waiters.several() ? 1 : 199, flag, pause)) return;
+  if (waiting::spin(policy.oversubscribed || waiters.several() ? 2 : 200, flag, pause)) return;
   waiting::Policy ours = policy;
   ours.sleep_at_once = false;  // that is for waits that one call ends for all
   ours.oversubscribed |= waiters.several();

@@ -53,14 +53,15 @@ using nearfield::nanoseconds;
 // How long `pause` has to be repeated to fill `nanoseconds`, measured once.
 std::uint32_t pauses_in(std::uint64_t nanoseconds) noexcept;
 
-// The looks before a wait, which are cheaper than its own: whether `flag()` holds after one of so many pauses.
+// The looks before a wait, which are cheaper than its own: whether `flag()` holds in one of so many, with pauses
+// between. pre: at least one.
 template <class Flag, class Pause>
 [[gnu::always_inline]] inline bool spin(unsigned looks, Flag&& flag, Pause&& pause) {
-  for (; looks > 0; --looks) {
+  while (!flag()) {
+    if (--looks == 0) return false;
     pause();
-    if (flag()) return true;
   }
-  return false;
+  return true;
 }
 template <class Flag>
 [[gnu::always_inline]] inline bool spin(unsigned looks, Flag&& flag) {

@@ -123,9 +123,8 @@ void Window::tell_asleep(bool asleep, std::uint32_t what, std::uint32_t ticket) 
 // we wait for that member.
 void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag,
                       FunctionRef<bool(int)> lacks) {
-  if (flag()) return;
   const waiting::Policy& policy = team_->process().policy();
-  if (!policy.oversubscribed && waiting::spin(64, flag)) return;
+  if (waiting::spin(policy.oversubscribed ? 1 : 65, flag)) return;
   const struct Doing {
     context::CollectiveContext& context;
     ~Doing() { context.leave(); }

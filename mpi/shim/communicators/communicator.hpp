@@ -195,7 +195,7 @@ waiting::Waiter host_waiter();
 const waiting::Policy& wait_policy();
 template <class Done>
 void wait_in_host(Done done, waiting::Waiter& waiter) {
-  if (!done() && !waiting::spin(99, done, [] {})) waiting::wait_slowly(wait_policy(), done, waiter);
+  if (!waiting::spin(100, done, [] {})) waiting::wait_slowly(wait_policy(), done, waiter);
 }
 template <class Done>
 void wait_in_host(Done done) {

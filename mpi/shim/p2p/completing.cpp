@@ -77,7 +77,7 @@ int wait_for_host(bool something, Wait wait, Test test) {
     wait_in_host(done);
     return code;
   }
-  if (done() || waiting::spin(199, done, [] {})) return code;
+  if (waiting::spin(200, done, [] {})) return code;
   const HostScope scope;
   return wait();
 }
@@ -145,7 +145,7 @@ int wait_for_some(int count, MPI_Request* requests, const char* function, const 
       return look(code);
     };
     const auto pause = [] { processor::await_loads(); };
-    if (polled() || waiting::spin(wait_policy().oversubscribed ? 0 : 199, polled, pause)) return code;
+    if (waiting::spin(wait_policy().oversubscribed ? 1 : 200, polled, pause)) return code;
     bool there = false;
     auto involves = [&](int member) {
       for (int i = 0; i < count && !there; ++i)
