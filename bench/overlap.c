@@ -1,6 +1,7 @@
 /* How much of an MPI_Iallreduce of doubles passes while the ranks compute: 1 - (total - compute) / communicate, where
    each of the three is the median of five loops, taken in turns. What is sent is written before each call and what has
-   come is read after it, in all three; the time of that alone is taken from communicate. Then what a helper thread (NEARFIELD_PROGRESS=thread) costs while
+   come is read after it, in all three; the time of that alone is taken from communicate. Then what the progress
+   thread (NEARFIELD_PROGRESS=thread) costs while
    nothing is under way.
 
      mpicc -O2 bench/overlap.c -o overlap
@@ -60,7 +61,7 @@ static double median(double* took, int many) {
 }
 
 /* CPU time of the thread called "nearfield", in seconds; negative: there is none. */
-static double helper_seconds(void) {
+static double thread_seconds(void) {
   double seconds = -1;
   DIR* tasks = opendir("/proc/self/task");
   for (struct dirent* task; (task = readdir(tasks));) {
@@ -100,12 +101,12 @@ int main(int argc, char** argv) {
   n = bytes / (int)sizeof *out;
   out = calloc((size_t)n, sizeof *out);
   in = calloc((size_t)n, sizeof *in);
-  usleep(1500000); /* a helper looks again where ranks are bound */
+  usleep(1500000); /* the progress thread looks again where ranks are bound */
   once(communicate, 0);
   const double alone = once(communicate, 0);
   long turns = 1000;
   while (once(compute, turns) < (argc > 3 ? atof(argv[3]) * 1e-3 : 3 * alone)) turns += turns / 2;
-  double each[parts][rounds], fills[rounds], took[parts], helper = helper_seconds(), wall = -MPI_Wtime();
+  double each[parts][rounds], fills[rounds], took[parts], thread = thread_seconds(), wall = -MPI_Wtime();
   for (int i = 0; i < rounds; ++i) {
     for (int part = 0; part < parts; ++part) each[part][i] = once(part, turns);
     fills[i] = once(compute, 0);
@@ -113,16 +114,16 @@ int main(int argc, char** argv) {
   for (int part = 0; part < parts; ++part) took[part] = median(each[part], rounds);
   const double fill = median(fills, rounds);
   wall += MPI_Wtime();
-  helper = helper_seconds() - helper;
+  thread = thread_seconds() - thread;
   usleep(200000);
-  double idle = helper_seconds();
+  double idle = thread_seconds();
   usleep(2000000);
-  idle = helper_seconds() - idle;
+  idle = thread_seconds() - idle;
   if (rank == 0)
     printf("%d bytes: communicate %.0f us, compute %.0f us, both %.0f us: overlap %.2f; writing and reading alone %.0f us\n"
-           "helper: %.1f %% of a CPU in these loops, %.3f %% while nothing is under way\n",
+           "progress thread: %.1f %% of a CPU in these loops, %.3f %% while nothing is under way\n",
            bytes, took[communicate] * 1e6, took[compute] * 1e6, took[both] * 1e6,
-           1 - (took[both] - took[compute]) / (took[communicate] - fill), fill * 1e6, helper / wall * 100, idle / 2 * 100);
+           1 - (took[both] - took[compute]) / (took[communicate] - fill), fill * 1e6, thread / wall * 100, idle / 2 * 100);
   MPI_Finalize();
   return 0;
 }

@@ -75,7 +75,7 @@ def page() -> str:
         "",
         "## Passed on",
         "",
-        "These may block in the host, for other ranks as well; a stand-in keeps messages of Nearfield's going meanwhile, and",
+        "These may block in the host, for other ranks as well; the progress thread keeps messages of Nearfield's going meanwhile, and",
         "`NEARFIELD_STATS=1` counts them. What is in neither table the program calls in its host directly: nothing there waits",
         "for other ranks.",
         "",

@@ -305,7 +305,7 @@ HEAD = """\
      COLLECTIVE           the same of a collective's blocking form; default: as OURS
      OPTIONAL             a host of an older standard lacks it; default: as OURS
      HANDLE               of handles, by the host's own functions of other names; default: as OURS
-     BLOCKING             stays the host's but may block in it: a stand-in progresses our messages meanwhile
+     BLOCKING             stays the host's but may block in it: the progress thread serves meanwhile
      BLOCKING_EXTENSION   the same of a host's own: MPIX_, X_ here; default: as BLOCKING
      EXTENSION            a host's own that takes our handles; I_ here: MPII_
 

@@ -70,6 +70,7 @@ PROTOCOLS = {
     "board": (*EXPLORER, "engine/messages/blocks.hpp", "engine/messages/board.hpp"),
     "memory": EXPLORER,
     "messages": (*MEMBERS, "engine/messages", "engine/copying/handover.hpp", "engine/copying/landing.hpp"),
+    "sleeping": (*EXPLORER, "engine/waiting/wake_word.cpp", "engine/waiting/wake_word.hpp"),
     "suspension": (*MEMBERS, *SCRIPTS, "engine/messages"),
     "team": (*MEMBERS, "engine/collectives/pieces"),
     "contexts": (*MEMBERS, *SCRIPTS),

@@ -23,6 +23,9 @@ struct Pace;
 namespace choosing {
 struct KeptDecisions;
 }
+namespace waiting {
+class WakeWord;
+}
 
 struct Globals {
   // base/log.cpp
@@ -45,8 +48,7 @@ struct Globals {
   std::atomic<const tuning::Pace*> pace{nullptr};  // tuning/trials.cpp: of tests
   std::atomic<std::uint64_t> lines_streamed{0};    // copying/copy.cpp
   std::atomic<int> calls_left{0};                  // choosing/leaving.hpp: of all communicators
-  // hang_report/reporter.cpp: number of signals that have asked for a report; futex word that the handler writes
-  Atomic<std::uint32_t> reports_asked{0};
+  std::atomic<waiting::WakeWord*> reports_asked{nullptr};  // hang_report/reporter.cpp: rung by the handler of a signal
 };
 
 // A library with more of that kind has these in its own object, and defines the function itself.

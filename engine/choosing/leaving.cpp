@@ -109,7 +109,7 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
     return row_;
   }
   runner.take_over(*this, *stack);
-  context.process().progress().wake_assistant();
+  context.process().progress().wake_background();
   return &was_left;
 }
 
@@ -136,7 +136,7 @@ void Leaving::wait_for_room(CollectiveContext& context, const Call* call) {
   const auto over = [&] { return !left() || (call && has_room(*call)); };
   if (over()) return;
   const fibers::Runner::Patience patience(process.runner());
-  waiting::wait_slowly(process.policy(), over, waiting::Waiter{process.progress()});
+  waiting::wait_slowly(process.policy(), over, {.others = process.progress()});
 }
 
 void Leaving::settle(CollectiveContext& context) {

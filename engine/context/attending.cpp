@@ -34,11 +34,10 @@ bool CollectiveContext::attend(fibers::Fiber& fiber, void (*body)(void*), void* 
   while (!fiber.ended()) {
     bool there = false;
     try {
-      WaitHost host(*this, attended.awaited, attended.lacking, attended.argument);
       const auto over = [&] {
         return (there = attended.flag(attended.flag_context)) || waiting::nanoseconds() > limit;
       };
-      waiting::wait_slowly(process_.policy(), over, host);
+      wait_in_place(over, attended.lacking, attended.argument, attended.awaited);
     } catch (...) {
       attended.vain = std::current_exception();
     }

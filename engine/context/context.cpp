@@ -13,16 +13,12 @@ void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*
   // Resumptions between readings of the clock; fewer when oversubscribed, since other ranks run for milliseconds in
   // between.
   const std::uint32_t looks = process_.policy().oversubscribed ? 16 : 256;
+  const auto there = [&] { return flag(flag_context); };
   awaited_ = awaited;
   std::uint64_t start = 0, inspected = 0;
   for (std::uint32_t i = 1;; ++i) {
     fiber_->suspend();
-    bool there = flag(flag_context);
-    for (unsigned more = process_.runner().looks(); !there && more > 1; --more) {
-      processor::pause();
-      there = flag(flag_context);
-    }
-    if (there) break;
+    if (waiting::spin(process_.runner().looks(), there)) break;
     if (i % looks != 0) continue;
     const std::uint64_t now = waiting::nanoseconds();
     if (start == 0) start = inspected = now;
@@ -72,6 +68,19 @@ CollectiveContext::~CollectiveContext() {
 
 // ---------------------------------------------------------------- waking
 
+void CollectiveContext::tell_asleep(bool asleep, Awaited awaited) {
+  auto& watchers = awaited.whom == everybody ? gate_->sleepers : team_.words(int(awaited.whom) - 1).watched;
+  if (!asleep) {
+    watchers.fetch_sub(1, std::memory_order_relaxed);
+    own_->awaits.store(0, std::memory_order_relaxed);
+    return;
+  }
+  own_->awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
+  own_->awaits_value.store(awaited.value, std::memory_order_relaxed);
+  own_->awaits.store(awaited.whom, std::memory_order_release);  // SYNC: awaits
+  watchers.fetch_add(1, std::memory_order_seq_cst);             // SYNC: watchers
+}
+
 inline void CollectiveContext::wake_waiters(What what, std::uint64_t value) {
   if (fiber_) [[unlikely]] {
     wake_suspended(std::uint32_t(rank_ + 1), what, value);
@@ -86,8 +95,7 @@ inline void CollectiveContext::wake_waiters(What what, std::uint64_t value) {
     if (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
         other.awaits_value.load(std::memory_order_relaxed) > value)
       continue;
-    other.wake_word.fetch_add(1, std::memory_order_release);  // SYNC: wake-word
-    waiting::futex_wake(other.wake_word);
+    other.wake_word.wake();
   }
 }
 
@@ -96,9 +104,7 @@ inline void CollectiveContext::wake_everybody() {
     wake_suspended(everybody, What::gate, 0);
     if (number_) return;
   }
-  if (gate_->sleepers.load(std::memory_order_relaxed) == 0) return;
-  gate_->wake_word.fetch_add(1, std::memory_order_release);  // SYNC: wake-word
-  waiting::futex_wake(gate_->wake_word);
+  if (gate_->sleepers.load(std::memory_order_relaxed) != 0) gate_->wake_word.wake();
 }
 
 // Wakes processes that sleep while their body of this context awaits what we have done. As with wake words, one that is
@@ -113,9 +119,7 @@ void CollectiveContext::wake_suspended(std::uint32_t awaited, What what, std::ui
     if (awaited != everybody && (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
                                  other.awaits_value.load(std::memory_order_relaxed) > value))
       continue;
-    auto& word = *reinterpret_cast<Atomic<std::uint32_t>*>(base_[r] + where);
-    word.fetch_add(1, std::memory_order_release);  // SYNC: wake-word
-    waiting::futex_wake(word);
+    reinterpret_cast<waiting::WakeWord*>(base_[r] + where)->wake();
   }
 }
 

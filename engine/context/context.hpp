@@ -245,7 +245,9 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void wait(Flag flag, Lacking lacking, Awaited awaited);
   template <class Flag, class Lacking>
   void wait_on(Flag flag, Lacking lacking, Awaited awaited);
-  struct WaitHost;
+  template <class Flag>
+  void wait_in_place(Flag flag, bool (*lacking)(void*, int), void* argument, Awaited awaited);
+  void tell_asleep(bool asleep, Awaited awaited);
   enum class Verdict : std::uint64_t { good, out_of_reach, news };
   void expose(Buffer send, Buffer recv, std::uint64_t note);
   Verdict look();  // reads all members' exposures; fills in the pointers

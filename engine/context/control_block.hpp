@@ -46,6 +46,7 @@
 #include "engine/base/atomic.hpp"
 #include "engine/reach/attach_agreement.hpp"
 #include "engine/team/control_block.hpp"
+#include "engine/waiting/wake_word.hpp"
 
 namespace nearfield::context {
 
@@ -102,7 +103,7 @@ static_assert(offsetof(ContextControlBlock, consumed) == line);  // a reader at 
 struct ContextGate {
   alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per barrier (acq_rel)
   alignas(line) Atomic<std::uint32_t> sleepers;  // number of members asleep that await all: each counts itself
-  Atomic<std::uint32_t> wake_word;  // futex word of members that wait for all: the member that completes the barrier
+  waiting::WakeWord wake_word;                   // of members that wait for all: the member that completes the barrier
   // round << 32 | next part (CollectiveContext::work_together). The last member to arrive begins a round, all take
   // parts by compare-and-swap.
   alignas(line) Atomic<std::uint64_t> parts;

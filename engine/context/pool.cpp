@@ -68,7 +68,7 @@ void ContextPool::issue(Task& pending) {
     issue_locked(*lane_[issued_ % further], pending);
     ++issued_;
   }
-  if (process.runner().busy()) process.progress().wake_assistant();
+  if (process.runner().busy()) process.progress().wake_background();
 }
 
 void ContextPool::issue_to(unsigned reserved, Task& pending) {
@@ -77,7 +77,7 @@ void ContextPool::issue_to(unsigned reserved, Task& pending) {
     const std::lock_guard lock(process.runner().mutex());
     issue_locked(*reserved_[reserved].lane, pending);
   }
-  if (process.runner().busy()) process.progress().wake_assistant();
+  if (process.runner().busy()) process.progress().wake_background();
 }
 
 void ContextPool::issue_locked(TaskQueue& lane, Task& pending) {

@@ -4,43 +4,13 @@
 
 namespace nearfield::context {
 
-// Adapts a wait to waiting::wait_slowly.
-struct CollectiveContext::WaitHost : waiting::Waiter {
-  WaitHost(CollectiveContext& context, Awaited awaited, bool (*lacking)(void*, int), void* argument)
-      : Waiter{context.process_.progress()}, context(context), awaited(awaited), lacking(lacking), argument(argument) {}
-  CollectiveContext& context;
-  Awaited awaited;
-  bool (*lacking)(void*, int);
-  void* argument;
-  MemberControlBlock& own() { return context.team_.words(context.rank_); }
-  Atomic<std::uint32_t>& watchers() {
-    return awaited.whom == everybody ? context.gate_->sleepers : context.team_.words(int(awaited.whom) - 1).watched;
-  }
-  bool one_event() const { return awaited.whom == everybody && awaited.what != What::unrung; }
-  std::uint64_t longest_nap() const { return awaited.what == What::unrung ? waiting::short_nap : ~std::uint64_t{0}; }
-  Atomic<std::uint32_t>& wake_word() { return awaited.whom == everybody ? context.gate_->wake_word : own().wake_word; }
-  void before_sleep() {
-    own().awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
-    own().awaits_value.store(awaited.value, std::memory_order_relaxed);
-    own().awaits.store(awaited.whom, std::memory_order_release);  // SYNC: awaits
-    watchers().fetch_add(1, std::memory_order_seq_cst);           // SYNC: watchers
-  }
-  void after_sleep() {
-    watchers().fetch_sub(1, std::memory_order_relaxed);
-    own().awaits.store(0, std::memory_order_relaxed);
-  }
-  void inspect(std::uint64_t elapsed) { context.inspect(elapsed, lacking, argument); }
-};
-
 // Waits until `flag()`. `lacking(member)`: returns whether we wait for that member (slow path only).
 template <class Flag, class Lacking>
 inline void CollectiveContext::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;
   if (!fiber_ && !process_.policy().oversubscribed) {
-    for (int i = 0; i < 64; ++i) {
-      processor::pause();
-      if (flag()) return;
-    }
+    processor::pause();
+    if (waiting::spin(64, flag)) return;
   }
   wait_on(flag, lacking, awaited);
 }
@@ -51,8 +21,20 @@ template <class Flag, class Lacking>
   auto there = [](void* argument) { return (*static_cast<Flag*>(argument))(); };
   if (fiber_) return suspend(there, &flag, lacks, &lacking, awaited);
   if (attended_) return wait_attended(there, &flag, lacks, &lacking, awaited);
-  WaitHost host(*this, awaited, lacks, &lacking);
-  waiting::wait_slowly(process_.policy(), flag, host);
+  wait_in_place(flag, lacks, &lacking, awaited);
+}
+
+// On the stack of the thread that waits.
+template <class Flag>
+inline void CollectiveContext::wait_in_place(Flag flag, bool (*lacking)(void*, int), void* argument, Awaited awaited) {
+  const bool everyone = awaited.whom == everybody, unrung = awaited.what == What::unrung;
+  waiting::wait_slowly(process_.policy(), flag,
+                       {.others = process_.progress(),
+                        .inspect = [&](std::uint64_t elapsed) { inspect(elapsed, lacking, argument); },
+                        .word = everyone ? &gate_->wake_word : &own_->wake_word,
+                        .tell = [&](bool asleep) { tell_asleep(asleep, awaited); },
+                        .one_event = everyone && !unrung,
+                        .longest_nap = unrung ? waiting::short_nap : ~std::uint64_t{0}});
 }
 
 }  // namespace nearfield::context

@@ -85,7 +85,7 @@ bool Runner::poll_all() {
   return moved;
 }
 
-void Runner::asleep_on(Atomic<std::uint32_t>* word) {
+void Runner::asleep_on(waiting::WakeWord* word) {
   std::uint64_t offset = 0;
   if (word && busy() && segment_.contains(word, sizeof *word)) {
     const std::unique_lock lock(mutex_, std::try_to_lock);  // otherwise another thread runs them

@@ -2,7 +2,7 @@
 //
 // A thread that sleeps while bodies are suspended is woken by the members that they await:
 //
-//   sleeper, in waiting::wait_slowly             member that a body awaits (CollectiveContext::wake_suspended)
+//   sleeper, in WakeWord::sleep                  member that a body awaits (CollectiveContext::wake_suspended)
 //   seen = wake word
 //   each body's `awaits` = member, word, value   its word = value (release)
 //   asleep_on = offset of wake word (release)    asleep_on != 0 and the body awaits this value (acquire) ?
@@ -41,8 +41,8 @@ struct Lane {
 
 class Runner final : public waiting::Source {
  public:
-  // `asleep_on`: word that publishes the offset in `segment` of the futex word on which this process sleeps.
-  Runner(memory::Segment& segment, std::atomic<std::uint64_t>& asleep_on) : segment_(segment), told_(asleep_on) {}
+  // `asleep_on`: word that publishes the offset in `segment` of the wake word on which this process sleeps.
+  Runner(memory::Segment& segment, Atomic<std::uint64_t>& asleep_on) : segment_(segment), told_(asleep_on) {}
   Runner(const Runner&) = delete;
 
   // Allocates that many stacks ahead, or fewer without memory, so that operations can begin when memory is short later.
@@ -64,7 +64,7 @@ class Runner final : public waiting::Source {
   // ---- Source
   bool poll() override { return count_.load(std::memory_order_relaxed) != 0 && poll_all(); }
   bool busy() override { return count_.load(std::memory_order_relaxed) != 0; }
-  void asleep_on(Atomic<std::uint32_t>* word) override;
+  void asleep_on(waiting::WakeWord* word) override;
   // Called by bodies whose wait has ended.
   void note_progress() { moved_ = true; }
   // Returns how often a resumed body polls before it is suspended again.
@@ -81,7 +81,7 @@ class Runner final : public waiting::Source {
   bool poll_all();
   void add_stack();
   memory::Segment& segment_;
-  std::atomic<std::uint64_t>& told_;
+  Atomic<std::uint64_t>& told_;
   std::mutex mutex_;
   std::atomic<std::size_t> count_{0};  // size of lanes_; without the lock it only says whether there are any
   std::vector<Lane*> lanes_;

@@ -11,6 +11,7 @@
 
 #include "engine/base/globals.hpp"
 #include "engine/base/log.hpp"
+#include "engine/base/made.hpp"
 #include "engine/hang_report/sites.hpp"
 #include "engine/waiting/wait.hpp"
 
@@ -132,8 +133,7 @@ namespace {
 
 void ask(int) {
   const int before = errno;
-  globals().reports_asked.fetch_add(1, std::memory_order_release);  // SYNC: asked
-  waiting::futex_wake(globals().reports_asked);
+  globals().reports_asked.load(std::memory_order_relaxed)->wake();
   errno = before;
 }
 
@@ -162,12 +162,11 @@ Result<void> HangReporter::listen(const std::string& signal) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread must not take signals of the program
   try {
-    std::thread([this] {
-      Atomic<std::uint32_t>& asked_for = globals().reports_asked;
+    waiting::WakeWord& asked_for = made(globals().reports_asked);
+    std::thread([this, &asked_for] {
       for (std::uint32_t answered = 0;;) {
         std::uint32_t asked;
-        while ((asked = asked_for.load(std::memory_order_acquire)) == answered)  // SYNC: asked
-          waiting::futex_wait(asked_for, answered, 3600 * second);
+        while ((asked = asked_for.seen()) == answered) asked_for.nap(answered, 3600 * second);
         answered = asked;
         const std::uint64_t begun = waiting::nanoseconds();
         CallBoard& first = *members_[0].board;

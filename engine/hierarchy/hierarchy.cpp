@@ -145,16 +145,13 @@ void Hierarchy::node_reduce_scatter_block(const Call& call, const void* send, vo
 
 // The host is progressed by asking it. A rank that waits for the network keeps our own messages going.
 void Hierarchy::wait(unsigned slot) {
-  struct Waiter : waiting::Waiter {
-    bool turn() { return others.poll(); }
-    bool eager() const { return true; }
-    void inspect(std::uint64_t elapsed) {
-      if (hang_reporter) hang_reporter->waits(elapsed, {});
-    }
-    hang_report::HangReporter* const hang_reporter;
-  };
   auto done = [&] { return transport_->done(slot); };
-  if (!done()) waiting::wait_slowly(home_.policy(), done, Waiter{{home_.progress()}, home_.hang_reporter()});
+  const auto inspect = [&](std::uint64_t elapsed) {
+    if (home_.hang_reporter()) home_.hang_reporter()->waits(elapsed, {});
+  };
+  if (!done())
+    waiting::wait_slowly(home_.policy(), done,
+                         {.others = home_.progress(), .inspect = inspect, .host = waiting::HostStep::by_flag});
   --under_way_;
 }
 

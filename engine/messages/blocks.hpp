@@ -21,6 +21,7 @@
 
 #include "engine/base/atomic.hpp"
 #include "engine/context/control_block.hpp"
+#include "engine/waiting/wake_word.hpp"
 
 namespace nearfield::messages {
 
@@ -123,11 +124,10 @@ struct MessageMailbox {
   Atomic<Reference> head;                      // the sender that finds the queue empty; the owner takes it
   Atomic<std::uint64_t> answered;              // receivers, by exchange; the owner takes all (answers.cpp)
   alignas(line) Atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
-  Atomic<std::uint32_t> wake_word;             // futex word: whoever wakes the owner
-  // For peers that are blocked on the owner while it does something else (Mailboxes::wake_blocked): the futex word on
-  // which a thread of it sleeps, 0: none. The owner stores it; who rings takes it out. Then that of its stand-in.
+  waiting::WakeWord wake_word;                 // whoever wakes the owner
+  // For peers that are blocked on the owner while it does something else (Mailboxes::wake_blocked): the wake word on
+  // which a thread of it sleeps, 0: none. The owner stores it; who rings takes it out.
   alignas(line) Atomic<Reference> elsewhere;
-  Atomic<std::uint32_t> blocked_wake_word;
   alignas(line) Cell cell[cells];
   alignas(line) std::byte spare_buffer[spare_buffer_bytes];
 };

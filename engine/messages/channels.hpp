@@ -87,6 +87,8 @@ class Channels {
   template <class Sink>
   bool poll_ring(int member, Sink& sink);
   template <class Sink>
+  [[gnu::noinline]] bool take_in(int member, const Record* record, std::uint64_t word, Sink& sink);
+  template <class Sink>
   [[gnu::noinline]] bool poll_silent(Sink& sink, bool all);
   template <class Sink>
   [[gnu::noinline]] bool poll_queue(Sink& sink);
@@ -107,20 +109,27 @@ class Channels {
 };
 
 template <class Sink>
-bool Channels::poll_ring(int member, Sink& sink) {
-  From& from = this->from(member);
+inline bool Channels::poll_ring(int member, Sink& sink) {
   std::uint64_t word;
+  const Record* const record = from(member).ring.look(word);
+  return record && take_in(member, record, word, sink);
+}
+
+// From that record on.
+template <class Sink>
+bool Channels::take_in(int member, const Record* record, std::uint64_t word, Sink& sink) {
+  From& from = this->from(member);
   bool any_came = false;
-  for (int i = 0; i < in_one_poll; ++i) {
-    const Record* const record = from.ring.look(word);
+  for (int i = 1;; ++i) {
     const bool awaited = sink.awaits();
-    if (!record || !sink.deliver(member, word, *record)) break;
+    if (!sink.deliver(member, word, *record)) break;
     from.ring.take(word);
     any_came = true;
     // What is behind the last that was waited for is left for its own receive, which takes it from here without it
     // being kept meanwhile; and where nothing is behind it, a look would take from the writer the line that it fills
     // next.
     if (awaited && !sink.awaits()) break;
+    if (i == in_one_poll || !(record = from.ring.look(word))) break;
   }
   if (any_came) from.came = polls_;
   return any_came;
@@ -170,11 +179,7 @@ template <class Sink>
 bool Channels::poll(Sink& sink, bool all) {
   bool any_came = false;
   ++polls_;
-  for (std::size_t i = 0; i < talking_.size(); ++i) {
-    std::uint64_t word;
-    const int member = talking_[i];
-    if (from(member).ring.look(word)) any_came |= poll_ring(member, sink);
-  }
+  for (std::size_t i = 0; i < talking_.size(); ++i) any_came |= poll_ring(talking_[i], sink);
   if (!silent_.empty() || talking_.size() > always_polled) [[unlikely]]
     any_came |= poll_silent(sink, all);
   if (shadow_ || undelivered_ || mailboxes_.own().head.load(std::memory_order_relaxed)) [[unlikely]]

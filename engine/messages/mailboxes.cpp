@@ -1,7 +1,5 @@
 #include "engine/messages/mailboxes.hpp"
 
-#include "engine/waiting/wait.hpp"
-
 namespace nearfield::messages {
 
 Mailboxes::Mailboxes(team::Team& base) : process_(base.process()), me_(base.rank()), count_(base.size()) {
@@ -22,7 +20,6 @@ std::uint64_t Mailboxes::make_own() {
   own_->answered.store(0, std::memory_order_relaxed);
   own_->asleep.store(0, std::memory_order_relaxed);
   own_->elsewhere.store(0, std::memory_order_relaxed);
-  own_->blocked_wake_word.store(0, std::memory_order_relaxed);
   for (Cell& cell : own_->cell) cell.busy.store(0, std::memory_order_relaxed);
   return *offset;
 }
@@ -31,21 +28,15 @@ void Mailboxes::meet(std::span<const std::uint64_t> offsets) {
   for (int r = 0; r < count_; ++r) mailbox_[std::size_t(r)] = &at<MessageMailbox>(r, offsets[std::size_t(r)]);
 }
 
-void Mailboxes::ring(Atomic<std::uint32_t>& word) {
-  word.fetch_add(1, std::memory_order_release);  // SYNC: wake-word
-  waiting::futex_wake(word);
-}
-
-// Whoever takes the place out of `elsewhere` rings.
 void Mailboxes::wake_blocked(int member) const {
   wake(member);
   auto& elsewhere = of(member).elsewhere;
   if (elsewhere.load(std::memory_order_relaxed) == 0) return;
   const Reference where = elsewhere.exchange(0, std::memory_order_acquire);  // SYNC: elsewhere
-  if (where) ring(at<Atomic<std::uint32_t>>(int(where >> 48) - 1, where & 0xffff'ffff'ffff));
+  if (where) at<waiting::WakeWord>(int(where >> 48) - 1, where & 0xffff'ffff'ffff).wake();
 }
 
-void Mailboxes::asleep_on(Atomic<std::uint32_t>* word) const {
+void Mailboxes::asleep_on(waiting::WakeWord* word) const {
   if (word == &own_->wake_word) return;  // wake() rings it
   // As a rule in our own segment; where all wait for one event, in that of the team's first member.
   int owner = me_;

@@ -1,11 +1,19 @@
 // Where the mailbox and the segment of each member are, and how its threads are woken.
 //
 //   sender                                     owner of the mailbox
-//   record; asleep != 0 ?                      asleep += 1, looks once more, sleeps on wake_word, asleep -= 1
-//     wake_word += 1, futex wake
-//   is blocked on the owner, which may sleep   elsewhere = the futex word that it sleeps on
-//     in a wait for something else:
-//     takes `elsewhere` out, rings that word
+//   record (release)                           asleep += 1 (seq_cst)
+//   asleep != 0 ?                              looks once more
+//     rings wake_word                          sleeps on wake_word, asleep -= 1
+//
+//   is blocked on the owner, which may sleep   elsewhere = the wake word that it sleeps on (release)
+//     in a wait for something else, or whose   looks once more
+//     rank is in the host:                     sleeps; elsewhere = 0
+//     where = elsewhere.exchange(0) (acquire)  its rank enters the host: elsewhere = the progress thread's word
+//     where != 0 ? rings that word             that thread has been rung and finds no more: the same again
+//                                              its rank leaves the host: elsewhere = 0
+//
+// Who takes `elsewhere` out rings, so that a peer that tries again and again rings once. A sender without a fence may
+// miss a sleeper, which then sleeps to the end of its time.
 //
 // Threads: what was set up does not change once the members have met, and all functions may be called by any thread.
 #pragma once
@@ -47,15 +55,14 @@ class Mailboxes {
     MessageMailbox& mailbox = of(member);
     if (mailbox.asleep.load(std::memory_order_relaxed) == 0) [[likely]]
       return;
-    ring(mailbox.wake_word);
+    mailbox.wake_word.wake();
   }
   // We cannot go on before this member has taken in what we have sent, whatever it is doing.
   void wake_blocked(int member) const;
   // A thread of ours is about to sleep on that word, nullptr: awake again.
-  void asleep_on(Atomic<std::uint32_t>* word) const;
+  void asleep_on(waiting::WakeWord* word) const;
 
  private:
-  static void ring(Atomic<std::uint32_t>& word);
   team::Process& process_;
   const int me_, count_;
   std::vector<std::byte*> base_;

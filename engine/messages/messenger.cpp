@@ -62,7 +62,7 @@ void Messenger::start(Request& request) {
     start_locked(request, guard);
     under_way = !request.complete();
   }
-  if (under_way) process().progress().wake_assistant();
+  if (under_way) process().progress().wake_background();
 }
 
 void Messenger::start_matched(Request& request, UnexpectedMessage& message) {
@@ -73,7 +73,7 @@ void Messenger::start_matched(Request& request, UnexpectedMessage& message) {
     matcher_.start_matched(request, message, guard);
     under_way = !request.complete();
   }
-  if (under_way) process().progress().wake_assistant();
+  if (under_way) process().progress().wake_background();
 }
 
 bool Messenger::leave(Request& request) {
@@ -147,7 +147,7 @@ void Messenger::stall(Stalled& stalled, FunctionRef<void()> note) {
     note();
     continuations_.stall(stalled);
   }
-  process().progress().wake_assistant();
+  process().progress().wake_background();
 }
 
 void Messenger::unstall(Stalled& stalled) {

@@ -94,26 +94,25 @@ class Messenger final : public waiting::Source {
   bool poll() override;  // whatever can be done now; whether anything was
   // Whether something of ours needs us to poll.
   bool busy() override;
-  void asleep_on(Atomic<std::uint32_t>* word) override { mailboxes_.asleep_on(word); }
+  void asleep_on(waiting::WakeWord* word) override { mailboxes_.asleep_on(word); }
   // Until `done()`. `awaited(member)`: whether that member's death ends the wait. `also()` is called beside polls.
   void wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,
                   const char* doing);
   // If it sleeps in a wait for messages it looks again.
   void ring(int member) { mailboxes_.wake(member); }
   void wake_ourselves() { mailboxes_.wake(mailboxes_.me()); }
-  // ---- while the rank is elsewhere, and another thread stands in for it (stand_in.hpp)
-  void lend();       // from now on all take the lock, and peers that are blocked on us may ring blocked_wake_word()
-  void take_back();  // returns when the stand-in is through with its step
-  // One step of the stand-in, under the lock throughout, unless `back()` says that the rank is back. Where nothing is
-  // left to do, peers may ring again.
-  enum class Did { moved, waits, nothing_to_do };
-  Did stand_in(FunctionRef<bool()> back);
-  Atomic<std::uint32_t>& blocked_wake_word() { return mailboxes_.own().blocked_wake_word; }
-  // ---- while the rank computes, and another thread helps (helper.hpp). pre: threaded()
-  bool help();  // as poll()
-  // Between these two whoever sends to us rings the word.
-  Atomic<std::uint32_t>& begin_nap();
-  void end_nap() { mailboxes_.own().asleep.fetch_sub(1, std::memory_order_relaxed); }
+  // The word that waits for messages sleep on; between tell_asleep(true) and tell_asleep(false) whoever sends to us
+  // rings it.
+  waiting::WakeWord& wake_word() { return mailboxes_.own().wake_word; }
+  void tell_asleep(bool asleep);
+
+  // ---- the progress thread (progress_thread.hpp)
+  void enter_host(waiting::WakeWord& word);  // all take the lock; peers that are blocked on us may ring that word
+  void leave_host();                         // returns when the thread is through with its step
+  // One step of the thread; whether anything moved. `rank_is_back`: asked under the lock, which is kept throughout;
+  // then nothing is done. `sleeps_on`: peers may ring it first.
+  bool step_in_host(FunctionRef<bool()> rank_is_back, waiting::WakeWord* sleeps_on);
+  bool step_beside();  // while the rank computes. pre: threaded()
 
   // ---- memory of messages
   std::byte* base(int member) const { return mailboxes_.base(member); }
@@ -142,7 +141,7 @@ class Messenger final : public waiting::Source {
  private:
   Messenger(team::Team& base, bool threaded);  // throws std::bad_alloc
   static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded, std::uint64_t& mailbox);
-  struct SleepHost;
+  void look_for_dead(std::uint64_t elapsed, FunctionRef<bool(int)> awaited, const char* doing);
   void start_locked(Request& request, Guard& guard);
   bool poll_locked(Guard& guard);
 

@@ -1,6 +1,4 @@
 // Polls: whatever can be done now, and the waits that are made of them.
-#include <utility>
-
 #include "engine/base/yield.hpp"
 #include "engine/hang_report/reporter.hpp"
 #include "engine/messages/messenger.hpp"
@@ -28,37 +26,39 @@ bool Messenger::poll() {
   return guard.owns() && poll_locked(guard);
 }
 
-bool Messenger::help() {
+void Messenger::tell_asleep(bool asleep) {
+  auto& sleepers = mailboxes_.own().asleep;
+  if (asleep) {
+    sleepers.fetch_add(1, std::memory_order_seq_cst);     // SYNC: mailbox-asleep
+    look_at_all_.store(true, std::memory_order_relaxed);  // the last look before the sleep
+  } else {
+    sleepers.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+bool Messenger::step_beside() {
   Guard guard(lock_, std::try_to_lock);
   if (!guard.owns()) return false;
   guard.set_by_progress_thread();
   return poll_locked(guard);
 }
 
-Atomic<std::uint32_t>& Messenger::begin_nap() {
-  mailboxes_.own().asleep.fetch_add(1, std::memory_order_seq_cst);  // SYNC: mailbox-asleep
-  look_at_all_.store(true, std::memory_order_relaxed);              // the last look before the sleep
-  return mailboxes_.own().wake_word;
-}
-
-void Messenger::lend() {
-  lock_.enter_host();
-  asleep_on(&blocked_wake_word());
-}
-
-void Messenger::take_back() {
-  mailboxes_.own().elsewhere.store(0, std::memory_order_relaxed);
-  lock_.leave_host();
-}
-
-Messenger::Did Messenger::stand_in(FunctionRef<bool()> back) {
+bool Messenger::step_in_host(FunctionRef<bool()> rank_is_back, waiting::WakeWord* sleeps_on) {
   Guard guard(lock_, Guard::throughout);
-  if (back()) return Did::nothing_to_do;
+  if (rank_is_back()) return false;
   guard.set_by_progress_thread();
-  if (poll_locked(guard)) return Did::moved;
-  if (matcher_.busy()) return Did::waits;
-  asleep_on(&blocked_wake_word());
-  return poll_locked(guard) ? Did::moved : Did::nothing_to_do;  // what came before we could be rung
+  if (sleeps_on) asleep_on(sleeps_on);
+  return poll_locked(guard);
+}
+
+void Messenger::enter_host(waiting::WakeWord& word) {
+  lock_.enter_host();
+  asleep_on(&word);
+}
+
+void Messenger::leave_host() {
+  lock_.leave_host();
+  asleep_on(nullptr);
 }
 
 // Who finds another thread at work need not sleep long.
@@ -72,73 +72,59 @@ void Messenger::wait(Request& request) {
   attend(request);
   {
     const MessengerLock::Waiting waiters(lock_);
-    for (int i = process().policy().oversubscribed ? 1 : 200; i > 0; --i) {
+    const auto complete = [&] {
       poll();
-      if (request.complete()) return;
+      return request.complete();
+    };
+    const auto pause = [&] {
       if (waiters.several()) yield();
       else processor::await_loads();
-    }
+    };
+    if (waiting::spin(process().policy().oversubscribed ? 1 : 200, complete, pause)) return;
   }
   wait_until([&] { return request.complete(); }, [&](int m) { return request.member == m || request.member < 0; },
              nullptr, request.is_send ? "sending" : "receiving");
 }
 
-struct Messenger::SleepHost : waiting::Waiter {
-  SleepHost(Messenger& messenger, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing)
-      : Waiter{messenger.process().progress()}, messenger(messenger), awaited(awaited), also(also), doing(doing) {}
-  Messenger& messenger;
-  FunctionRef<bool(int)> awaited;
-  FunctionRef<void()> also;
-  const char* doing;
-  bool moved_since = false;  // by looks at what we wait for
-
-  std::uint64_t longest_nap() const { return also ? waiting::short_nap : ~std::uint64_t{0}; }
-  bool turn() {
-    const bool moved = others.turn();
-    if (also) also();
-    return std::exchange(moved_since, false) || moved;
+void Messenger::look_for_dead(std::uint64_t elapsed, FunctionRef<bool(int)> awaited, const char* doing) {
+  hang_report::Awaited whom;
+  for (int r = 0; r < mailboxes_.count(); ++r) {
+    if (r == mailboxes_.me() || !awaited(r)) continue;
+    if (mailboxes_.died(r))
+      throw team::Died("process " + std::to_string(mailboxes_.peer(r).pid) + " (rank " + std::to_string(r) +
+                       " of those on this node) has died; rank " + std::to_string(mailboxes_.me()) + " was " + doing);
+    whom.add(r);
   }
-  Atomic<std::uint32_t>& wake_word() { return messenger.mailboxes_.own().wake_word; }
-  void before_sleep() { static_cast<void>(messenger.begin_nap()); }
-  void after_sleep() { messenger.end_nap(); }
-  void inspect(std::uint64_t elapsed) {
-    const Mailboxes& all = messenger.mailboxes_;
-    hang_report::Awaited whom;
-    for (int r = 0; r < all.count(); ++r) {
-      if (r == all.me() || !awaited(r)) continue;
-      if (all.died(r))
-        throw team::Died("process " + std::to_string(all.peer(r).pid) + " (rank " + std::to_string(r) +
-                         " of those on this node) has died; rank " + std::to_string(all.me()) + " was " + doing);
-      whom.add(r);
-    }
-    if (auto* const reporter = all.process().hang_reporter()) reporter->waits(elapsed, whom);
-  }
-};
+  if (auto* const reporter = process().hang_reporter()) reporter->waits(elapsed, whom);
+}
 
 void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,
                            const char* doing) {
-  const auto& policy = process().policy();
-  SleepHost host(*this, awaited, also, doing);
+  const waiting::Policy& policy = process().policy();
   const MessengerLock::Waiting waiters(lock_);
+  const auto inspect = [&](std::uint64_t elapsed) { look_for_dead(elapsed, awaited, doing); };
+  const auto tell = [&](bool asleep) { tell_asleep(asleep); };
+  waiting::Waiter waiter{
+      .others = process().progress(), .inspect = inspect, .word = &wake_word(), .tell = tell, .also = also};
   // Whoever has the CPU takes in all there is before it gives the CPU away.
-  auto flag = [&] {
+  const auto flag = [&] {
     for (int i = 0; i < 64; ++i) {
       const bool moved = poll();
       if (done()) return true;
       if (!moved) break;
-      host.moved_since = true;
+      waiter.moved = true;
     }
     if (waiters.several()) yield();
     return false;
   };
-  for (int i = policy.oversubscribed || waiters.several() ? 2 : 200; i > 0; --i) {
-    if (flag()) return;
+  const auto pause = [&] {
     if (!policy.oversubscribed) processor::pause();
-  }
+  };
+  if (waiting::spin(policy.oversubscribed || waiters.several() ? 2 : 200, flag, pause)) return;
   waiting::Policy ours = policy;
   ours.sleep_at_once = false;  // that is for waits that one call ends for all
   ours.oversubscribed |= waiters.several();
-  waiting::wait_slowly(ours, flag, host);
+  waiting::wait_slowly(ours, flag, waiter);
 }
 
 }  // namespace nearfield::messages

@@ -71,7 +71,8 @@ class Tokens {
   std::atomic<int> tokens_{0};
 };
 
-// Where a posted receive is posted as well (elsewhere.cpp). Called under the messenger's lock, never by a stand-in.
+// Where a posted receive is posted as well (elsewhere.cpp). Called under the messenger's lock, never by the progress
+// thread.
 struct Elsewhere {
   enum class Claim : std::uint8_t { yes, no, other, later };
   // A message with that tag has come here; `asked`: its tokens. `yes`: the receive is taken back there, and ours; `no`:

@@ -9,6 +9,7 @@
 #include "engine/base/atomic.hpp"
 #include "engine/settings/settings.hpp"
 #include "engine/team/shape.hpp"
+#include "engine/waiting/wake_word.hpp"
 
 namespace nearfield::team {
 
@@ -19,7 +20,7 @@ struct MemberControlBlock {
   alignas(line) Atomic<std::uint32_t> awaits;  // owner: rank + 1 of the awaited member, `everybody`, 0 awake
   Atomic<std::uint32_t> awaits_what;   // owner, published by awaits: the word of that member it waits for (What)
   Atomic<std::uint64_t> awaits_value;  // owner, published by awaits: the least value of that word
-  Atomic<std::uint32_t> wake_word;     // futex word: any member that wakes the owner
+  waiting::WakeWord wake_word;         // any member that wakes the owner
   // Owner: 1 when it has mapped all segments, so that the others stop sending theirs: letters may be lost where
   // strangers fill mailboxes.
   alignas(line) Atomic<std::uint32_t> segments_complete;

@@ -6,13 +6,15 @@
 
 #include "engine/hang_report/call_post.hpp"
 #include "engine/reach/peers.hpp"
+#include "engine/waiting/wake_word.hpp"
 
 namespace nearfield::team {
 
 struct ProcessHeader : reach::SegmentHeader {
   // Owner, while bodies of its operations are suspended: offset of the futex word that it sleeps on, 0: awake. Members
   // that have done what such a body awaits notify that word (CollectiveContext::wake_suspended).
-  alignas(128) std::atomic<std::uint64_t> asleep_on;
+  alignas(128) Atomic<std::uint64_t> asleep_on;
+  waiting::WakeWord progress_thread;  // whoever wakes the thread that goes on where the rank does not
 
   // Contexts that this process has closed (messages/closed_contexts.hpp).
   static constexpr std::uint32_t most_closed = 448;

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "engine/base/atomic.hpp"
+#include "engine/waiting/wake_word.hpp"
 
 namespace nearfield::waiting {
 
@@ -22,8 +22,8 @@ struct Source {
   virtual bool poll() = 0;
   // Whether something is under way, so that peers may wait for our next step without telling us: naps are short.
   virtual bool busy() { return false; }
-  // This thread is about to sleep on that futex word, nullptr: awake again. Who is blocked on us rings there.
-  virtual void asleep_on(Atomic<std::uint32_t>* /*word*/) {}
+  // This thread is about to sleep on that word, nullptr: awake again. Who is blocked on us rings there.
+  virtual void asleep_on(WakeWord* /*word*/) {}
 
  protected:
   ~Source() = default;
@@ -39,13 +39,13 @@ struct Foreign {
   ~Foreign() = default;
 };
 
-// A thread that keeps everything of ours going while no other one waits (messages/helper.hpp).
-struct Assistant {
+// A thread that keeps everything of ours going while no other one waits (messages/progress_thread.hpp).
+struct Background {
   virtual void wake() = 0;       // something has begun
   virtual void wait_ends() = 0;  // of whoever kept everything going so far
 
  protected:
-  ~Assistant() = default;
+  ~Background() = default;
 };
 
 class Progress {
@@ -81,42 +81,42 @@ class Progress {
       if (source_[i]->busy()) return true;
     return false;
   }
-  void asleep_on(Atomic<std::uint32_t>* word) {
+  void asleep_on(WakeWord* word) {
     for (std::size_t i = 0; i < count_; ++i) source_[i]->asleep_on(word);
   }
 
-  // ---- the assistant; nullptr: there is none
-  void set_assistant(Assistant* assistant) {
-    assistant_.store(assistant, std::memory_order_release);  // SYNC: assistant
+  // ---- the thread in the background; nullptr: there is none
+  void set_background(Background* thread) {
+    background_.store(thread, std::memory_order_release);  // SYNC: background
   }
-  void wake_assistant() {
-    if (Assistant* const assistant = assistant_.load(std::memory_order_acquire)) [[unlikely]]  // SYNC: assistant
-      assistant->wake();
+  void wake_background() {
+    if (Background* const thread = background_.load(std::memory_order_acquire)) [[unlikely]]  // SYNC: background
+      thread->wake();
   }
   bool attended() const { return attending_.load(std::memory_order_seq_cst) > 0; }  // SYNC: attending
-  // While it is alive this thread keeps everything going, and the assistant need not.
+  // While it is alive this thread keeps everything going, and the one in the background need not.
   class Attending {
    public:
     explicit Attending(Progress& progress)
-        : progress_(progress), assistant_(progress.assistant_.load(std::memory_order_acquire)) {  // SYNC: assistant
-      if (assistant_) [[unlikely]]
+        : progress_(progress), background_(progress.background_.load(std::memory_order_acquire)) {  // SYNC: background
+      if (background_) [[unlikely]]
         progress_.attending_.fetch_add(1, std::memory_order_relaxed);
     }
     ~Attending() {
-      if (!assistant_) [[likely]]
+      if (!background_) [[likely]]
         return;
       // SYNC: attending
-      if (progress_.attending_.fetch_sub(1, std::memory_order_seq_cst) == 1) assistant_->wait_ends();
+      if (progress_.attending_.fetch_sub(1, std::memory_order_seq_cst) == 1) background_->wait_ends();
     }
     Attending(const Attending&) = delete;
 
    private:
     Progress& progress_;
-    Assistant* const assistant_;
+    Background* const background_;
   };
 
  private:
-  std::atomic<Assistant*> assistant_{nullptr};
+  std::atomic<Background*> background_{nullptr};
   std::atomic<int> attending_{0};  // threads
   Source* source_[most] = {};
   std::size_t count_ = 0;

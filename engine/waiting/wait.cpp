@@ -1,26 +1,11 @@
 #include "engine/waiting/wait.hpp"
 
-#include <linux/futex.h>
-#include <sched.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <climits>
 
 #include "engine/base/globals.hpp"
 #include "engine/base/log.hpp"
 
 namespace nearfield::waiting {
-
-void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept {
-  const timespec limit{time_t(nanoseconds / 1'000'000'000u), long(nanoseconds % 1'000'000'000u)};
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen, &limit, nullptr, 0);
-}
-
-void futex_wake(Atomic<std::uint32_t>& word) noexcept {
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
 
 std::uint64_t preemptions_of_this_thread() noexcept {
   rusage usage;

@@ -3,33 +3,28 @@
 // A process learns at start-up whether its CPUs are shared by more ranks than there are CPUs ("oversubscribed").
 // Oversubscribed ranks yield at once: a hand-off by yield costs about a microsecond, while a spinning rank burns the
 // time slice that the awaited rank needs. Ranks with a CPU of their own spin for some microseconds first. After a
-// bounded number of fruitless yields every rank sleeps on its wake word (a futex word in its own member block), so that
-// an idle rank's core is free.
-//
-//   sleeper                                   waker
-//   awaits = whom                             stores its flag (release)
-//   sleepers += 1                             sleepers != 0 ?
-//   looks at the flag once more                 for each peer that awaits me: wake word += 1, futex wake
-//   futex wait on wake word, bounded time
-//   sleepers -= 1
+// bounded number of fruitless yields every rank sleeps on a wake word (wake_word.hpp), so that an idle rank's core is
+// free.
 //
 // While it waits, a rank keeps everything else going (progress.hpp). It tells where it sleeps, so that a peer that is
 // blocked on it for another reason can wake it (Source::asleep_on).
 //
-// The waker issues no fence between its flag and its look at `sleepers`, since that would cost every call some
-// nanoseconds for an event that is rare. A wake that is missed for that reason (the flag was still in the waker's
-// store buffer) costs one bounded sleep, never a hang: every sleep has a time limit, because a sleeping rank also
-// progresses the host MPI and looks for dead peers.
+// Wakers issue no fence between what is awaited and their look for sleepers, since that would cost every call some
+// nanoseconds for an event that is rare. A wake that is missed for that reason (what is awaited was still in the
+// waker's store buffer) costs one bounded sleep, never a hang: every sleep has a time limit, because a sleeping rank
+// also progresses the host MPI and looks for dead peers.
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
-#include "engine/base/atomic.hpp"
 #include "engine/base/clock.hpp"
+#include "engine/base/function_ref.hpp"
 #include "engine/base/yield.hpp"
 #include "engine/processor/processor.h"
 #include "engine/waiting/company.hpp"
 #include "engine/waiting/progress.hpp"
+#include "engine/waiting/wake_word.hpp"
 
 namespace nearfield::waiting {
 
@@ -55,26 +50,49 @@ struct Policy {
 
 using nearfield::nanoseconds;
 
-// Sleeps while `word` is `seen`, at most `nanoseconds`; wakes of other processes count.
-void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept;
-void futex_wake(Atomic<std::uint32_t>& word) noexcept;
-
 // How long `pause` has to be repeated to fill `nanoseconds`, measured once.
 std::uint32_t pauses_in(std::uint64_t nanoseconds) noexcept;
 
-// What a wait does besides looking at its flag; waits of teams and messages replace some of it.
+// The looks before a wait, which are cheaper than its own: whether `flag()` holds in one of so many, with pauses
+// between. pre: at least one.
+template <class Flag, class Pause>
+[[gnu::always_inline]] inline bool spin(unsigned looks, Flag&& flag, Pause&& pause) {
+  while (!flag()) {
+    if (--looks == 0) return false;
+    pause();
+  }
+  return true;
+}
+template <class Flag>
+[[gnu::always_inline]] inline bool spin(unsigned looks, Flag&& flag) {
+  return spin(looks, flag, [] { processor::pause(); });
+}
+
+// Who progresses the host: the wait, when the host's turn comes; or what is waited for is the host's, and looking for
+// it does, so that every round is a turn and nobody sleeps for long; or, once that has been in vain, only now and then.
+enum class HostStep : std::uint8_t { in_turns, by_flag, by_flag_seldom };
+
+// What a wait does besides looking at its flag. The functions belong to its caller; each may be null.
 struct Waiter {
   Progress& others;
-  bool turn() { return others.turn(); }                            // whether anything moved
-  bool eager() const { return others.host_needs_us(); }            // every round a turn, and no sleep
-  std::uint64_t longest_nap() const { return ~std::uint64_t{0}; }  // ns after which it must look around
-  bool one_event() const { return false; }                         // whether all who wait now wait for the same
-  // The futex word that it sleeps on, between before_sleep() and after_sleep(). By default nobody rings it.
-  Atomic<std::uint32_t>& wake_word() { return unrung; }
-  void before_sleep() {}
-  void after_sleep() {}
-  void inspect(std::uint64_t /*elapsed_ns*/) {}  // looks for dead peers and stalls; may throw
-  Atomic<std::uint32_t> unrung{0};
+  FunctionRef<void(std::uint64_t elapsed_ns)> inspect = nullptr;  // looks for dead peers and stalls; may throw
+  // The word that it sleeps on, null: nobody rings it; `tell` lets wakers know (WakeWord::sleep).
+  WakeWord* word = nullptr;
+  FunctionRef<void(bool asleep)> tell = nullptr;
+  FunctionRef<void()> also = nullptr;  // in each turn; then naps are short
+  HostStep host = HostStep::in_turns;
+  bool one_event = false;                                            // all who wait now wait for the same
+  std::uint64_t longest_nap = also ? short_nap : ~std::uint64_t{0};  // ns after which it must look around
+  bool moved = false;  // the flag sets it: something has moved since the last turn
+
+  // Whether anything moved.
+  bool turn() {
+    const bool any = host == HostStep::in_turns ? others.turn() : others.poll();
+    if (also) also();
+    return std::exchange(moved, false) || any;
+  }
+  // Every round is a turn, and nobody sleeps for long.
+  bool eager() const { return host == HostStep::by_flag || (host == HostStep::in_turns && others.host_needs_us()); }
 };
 
 // Where the nanoseconds of this thread's slow waits are added up; nullptr: nobody asks (mpi/shim/recording).
@@ -96,8 +114,8 @@ class Waited {
   const std::uint64_t before_;
 };
 
-template <class Flag, class AnyWaiter>
-[[gnu::noinline]] void wait_slowly(const Policy& policy, Flag flag, AnyWaiter&& waiter) {
+template <class Flag>
+[[gnu::noinline]] void wait_slowly(const Policy& policy, Flag flag, Waiter& waiter) {
   const Progress::Attending attending(waiter.others);
   const std::uint64_t start = nanoseconds();
   const Waited counted(start);
@@ -105,7 +123,7 @@ template <class Flag, class AnyWaiter>
   auto inspect = [&] {
     const std::uint64_t now = nanoseconds();
     if (now <= next_inspection) return;
-    waiter.inspect(now - start);
+    if (waiter.inspect) waiter.inspect(now - start);
     next_inspection = now + between_inspections;
   };
   bool eager = waiter.eager();
@@ -154,22 +172,26 @@ template <class Flag, class AnyWaiter>
   }
   // Whoever ends a wait for everybody does so by a read-modify-write, which is a fence: no wake is missed. (A short
   // sleep also programs a timer, which is a trap to the hypervisor on virtual machines.)
-  const std::uint64_t first_nap = waiter.one_event() ? 20'000'000 : 500'000;
+  const std::uint64_t first_nap = waiter.one_event ? 20'000'000 : 500'000;
   std::uint64_t nap = first_nap, moved_last = nanoseconds();
+  WakeWord unrung;
+  WakeWord& word = waiter.word ? *waiter.word : unrung;
+  const auto tell = [&](WakeWord* where) {
+    if (where && waiter.tell) waiter.tell(true);
+    waiter.others.asleep_on(where);
+    if (!where && waiter.tell) waiter.tell(false);
+  };
   for (;;) {
-    const std::uint32_t rung = waiter.wake_word().load(std::memory_order_acquire);  // SYNC: wake-word
-    waiter.before_sleep();
-    waiter.others.asleep_on(&waiter.wake_word());
-    bool moved = waiter.others.poll();  // the last look before the sleep
-    bool there = flag();
-    if (!moved && !there) {
+    bool moved = false, there = false;
+    word.sleep(tell, [&]() -> std::uint64_t {
+      moved = waiter.others.poll();
+      there = flag();
+      if (moved || there) return 0;
       const std::uint64_t for_others = waiter.eager()         ? short_nap
                                        : waiter.others.busy() ? nap_in_vain(nanoseconds() - moved_last)
                                                               : nap;
-      futex_wait(waiter.wake_word(), rung, std::min({nap, waiter.longest_nap(), for_others}));
-    }
-    waiter.others.asleep_on(nullptr);
-    waiter.after_sleep();
+      return std::min({nap, waiter.longest_nap, for_others});
+    });
     if (there || flag()) return;
     moved |= waiter.turn();
     nap = moved ? first_nap : nap < 8'000'000 ? 2 * nap : nap;
@@ -178,6 +200,10 @@ template <class Flag, class AnyWaiter>
     if (flag()) return;
     inspect();
   }
+}
+template <class Flag>
+void wait_slowly(const Policy& policy, Flag flag, Waiter&& waiter) {
+  wait_slowly(policy, flag, waiter);
 }
 
 }  // namespace nearfield::waiting

@@ -22,6 +22,7 @@
 
 #include "engine/base/atomic.hpp"
 #include "engine/team/control_block.hpp"
+#include "engine/waiting/wake_word.hpp"
 #include "engine/windows/lock.hpp"
 
 namespace nearfield::windows {
@@ -58,7 +59,7 @@ struct WindowControlBlock {
   // Owner: `awake`, or its reason to sleep (`for_notice`, `for_lock` + target, `urgent`), and the ticket it waits with.
   alignas(line) Atomic<std::uint32_t> asleep;
   Atomic<std::uint32_t> ticket;              // published by asleep
-  Atomic<std::uint32_t> wake_word;           // futex word: any member, to wake the owner
+  waiting::WakeWord wake_word;               // any member, to wake the owner
   alignas(line) Atomic<std::uint32_t> mode;  // any member; used in the first member's block
   alignas(line) Stripe stripe[stripes];
 };

@@ -107,48 +107,35 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
 
 // ---------------------------------------------------------------- waiting
 
-struct Window::WaitHost : waiting::Waiter {
-  WaitHost(Window& window, std::uint32_t what, std::uint32_t ticket, FunctionRef<bool(int)> lacks)
-      : Waiter{window.team_->process().progress()}, window(window), what(what), ticket(ticket), lacks(lacks) {}
-  Window& window;
-  const std::uint32_t what, ticket;
-  FunctionRef<bool(int)> lacks;
-  WindowControlBlock& own() { return window.words(window.rank_); }
-  Atomic<std::uint32_t>& wake_word() { return own().wake_word; }
-  void before_sleep() {
-    own().ticket.store(ticket, std::memory_order_relaxed);
-    own().asleep.store(what, std::memory_order_seq_cst);  // SYNC: window-asleep
-    // SYNC: lock-sleepers
-    if (what >= for_lock) window.words(target_of(what)).lock.sleepers.fetch_add(1, std::memory_order_seq_cst);
+void Window::tell_asleep(bool asleep, std::uint32_t what, std::uint32_t ticket) {
+  WindowControlBlock& own = words(rank_);
+  if (!asleep) {
+    if (what >= for_lock) words(target_of(what)).lock.sleepers.fetch_sub(1, std::memory_order_relaxed);
+    return own.asleep.store(awake, std::memory_order_relaxed);
   }
-  void after_sleep() {
-    if (what >= for_lock) window.words(target_of(what)).lock.sleepers.fetch_sub(1, std::memory_order_relaxed);
-    own().asleep.store(awake, std::memory_order_relaxed);
-  }
-  void inspect(std::uint64_t elapsed) {
-    window.context_.inspect(
-        elapsed, [](void* context, int member) { return static_cast<WaitHost*>(context)->lacks(member); }, this);
-  }
-};
+  own.ticket.store(ticket, std::memory_order_relaxed);
+  own.asleep.store(what, std::memory_order_seq_cst);  // SYNC: window-asleep
+  // SYNC: lock-sleepers
+  if (what >= for_lock) words(target_of(what)).lock.sleepers.fetch_add(1, std::memory_order_seq_cst);
+}
 
 // Waits until `flag()`; the member that makes it true calls notify() or ring_next(). `lacks(member)`: returns whether
 // we wait for that member.
 void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag,
                       FunctionRef<bool(int)> lacks) {
-  if (flag()) return;
   const waiting::Policy& policy = team_->process().policy();
-  if (!policy.oversubscribed) {
-    for (int i = 0; i < 64; ++i) {
-      processor::pause();
-      if (flag()) return;
-    }
-  }
+  if (waiting::spin(policy.oversubscribed ? 1 : 65, flag)) return;
   const struct Doing {
     context::CollectiveContext& context;
     ~Doing() { context.leave(); }
   } doing_it{context_};
   context_.enter(doing(what));
-  waiting::wait_slowly(policy, flag, WaitHost(*this, what, ticket, lacks));
+  const auto lacking = [](void* lacks, int member) { return (*static_cast<FunctionRef<bool(int)>*>(lacks))(member); };
+  waiting::wait_slowly(policy, flag,
+                       {.others = team_->process().progress(),
+                        .inspect = [&](std::uint64_t elapsed) { context_.inspect(elapsed, lacking, &lacks); },
+                        .word = &words(rank_).wake_word,
+                        .tell = [&](bool asleep) { tell_asleep(asleep, what, ticket); }});
 }
 
 std::string describe(std::uint64_t doing) {
@@ -157,17 +144,12 @@ std::string describe(std::uint64_t doing) {
   return "for the lock of rank " + std::to_string(target_of(what)) + " of a window";
 }
 
-void Window::ring(WindowControlBlock& sleeper) {
-  sleeper.wake_word.fetch_add(1, std::memory_order_release);  // SYNC: wake-word
-  waiting::futex_wake(sleeper.wake_word);
-}
-
 // Wakes a member that may sleep for a word we have changed. Without a fence a sleeper can be missed, which costs the
 // rest of its timed sleep; oversubscribed ranks sleep too often for that.
 void Window::notify(int member) {
   if (team_->process().policy().oversubscribed) full_fence();
   WindowControlBlock& theirs = words(member);
-  if (member != rank_ && theirs.asleep.load(std::memory_order_relaxed) == for_notice) ring(theirs);
+  if (member != rank_ && theirs.asleep.load(std::memory_order_relaxed) == for_notice) theirs.wake_word.wake();
 }
 
 // Wakes the members whose turn it is; `lets_in`: urgent readers as well.
@@ -179,7 +161,8 @@ void Window::ring_next(int target, Turn turn, bool lets_in) {
     WindowControlBlock& theirs = words(m);
     const std::uint32_t what = theirs.asleep.load(std::memory_order_acquire);  // SYNC: window-asleep
     if (m == rank_ || what < for_lock || target_of(what) != target) continue;
-    if (what & urgent ? urgent_ones : turn.concerns(theirs.ticket.load(std::memory_order_relaxed))) ring(theirs);
+    if (what & urgent ? urgent_ones : turn.concerns(theirs.ticket.load(std::memory_order_relaxed)))
+      theirs.wake_word.wake();
   }
 }
 

@@ -121,7 +121,6 @@ class Window {
 
  private:
   Window(std::unique_ptr<team::Team> team, HeldLocks& held, const Memory& mine);
-  struct WaitHost;
   WindowControlBlock& words(int member) const { return *words_[std::size_t(member)]; }
   Towards& towards(int owner, int member) const {
     return reinterpret_cast<Towards*>(words_[std::size_t(owner)] + 1)[member];
@@ -131,7 +130,7 @@ class Window {
   bool arrange(Lies lies, std::span<const Memory> known, std::string& why);
   void wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
   void notify(int member);
-  void ring(WindowControlBlock& sleeper);
+  void tell_asleep(bool asleep, std::uint32_t what, std::uint32_t ticket);
   void ring_next(int target, Turn turn, bool lets_in = false);
   void acquire(int target, bool exclusive);
   void acquire_urgently(int target);

@@ -19,7 +19,7 @@ def test_the_table_and_the_definitions_are_what_the_standard_says() -> None:
 
 
 def test_an_access_to_a_file_by_an_own_pointer_awaits_no_other_rank() -> None:
-    """Whoever is in one is lent to nobody (StandInScope): no other rank needs it before the call is over."""
+    """The progress thread serves nobody whose rank is in one (HostScope): no other rank needs it before the call is over."""
     alone = set(re.findall(r"^BLOCKING\((\w+), .*\.meets_nobody = true", ROWS, re.MULTILINE))
     plain = {"File_read", "File_write", "File_read_at", "File_write_at"}
     assert alone == {"File_seek", *plain, *(f"{name}_c" for name in plain)}

@@ -5,7 +5,7 @@
 #include <deque>
 #include <random>
 
-#include "engine/messages/stand_in.hpp"
+#include "engine/messages/progress_thread.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::messages {
@@ -137,7 +137,7 @@ bool receive_rounds(Process& process, PageBootstrap& bootstrap, int rank, int si
   Messenger& messenger = *made->release();
   team->release();
   testing::node_stays = true;
-  auto& stand_in = *new StandIn(messenger);
+  auto& thread = *new ProgressThread(process, &messenger, Serves::in_host);
   std::mt19937 common(seed), own(seed * 100 + unsigned(rank));
   constexpr std::uint64_t sizes[] = {0, 1, 40, 500, 2000, 8192, 16385, 60000, longest};
   bool good = true;
@@ -152,7 +152,7 @@ bool receive_rounds(Process& process, PageBootstrap& bootstrap, int rank, int si
       p.synchronous = common() % 4 == 0;
       ++of_tag[std::size_t(p.tag)];
     }
-    const bool any_tag = common() % 2, mixed = common() % 2, lends = common() % 2;
+    const bool any_tag = common() % 2, mixed = common() % 2, enters_host = common() % 2;
     if (rank != 0) {
       bootstrap.meet();
       std::deque<Request> requests;
@@ -211,15 +211,15 @@ bool receive_rounds(Process& process, PageBootstrap& bootstrap, int rank, int si
         if (any_tag && (!mixed || own() % 2)) ++of_any;
         else receive(tag);
       }
-    if (!lends) late = of_any ? int(own() % unsigned(of_any)) : 0;  // begun while others are under way
+    if (!enters_host) late = of_any ? int(own() % unsigned(of_any)) : 0;  // begun while others are under way
     for (; of_any > late; --of_any) receive(any);
     post_there();
     if (own() % 2) look_there();
     bootstrap.meet();
-    if (lends) {  // what is posted must be met, or the senders never come to the meeting
-      good &= stand_in.lend();
+    if (enters_host) {  // what is posted must be met, or the senders never come to the meeting
+      good &= thread.enter_host();
       bootstrap.meet();
-      stand_in.take_back();
+      thread.leave_host();
     }
     for (;;) {
       messenger.poll();
@@ -228,7 +228,7 @@ bool receive_rounds(Process& process, PageBootstrap& bootstrap, int rank, int si
       if (own() % 8 == 0) post_there();
       look_there();
     }
-    if (!lends) bootstrap.meet();
+    if (!enters_host) bootstrap.meet();
     // Receives in the order in which they were posted get the messages of each sender and tag in theirs, each once.
     std::vector<char> taken(plans.size());
     int next_far[2] = {-1, -1}, last_far = -1, from_far = 0;
@@ -255,7 +255,7 @@ bool receive_rounds(Process& process, PageBootstrap& bootstrap, int rank, int si
     if (!good) std::fprintf(stderr, "wrong in round %d\n", round);
   }
   bootstrap.meet();
-  stand_in.dismiss();
+  thread.stop();
   return good;
 }
 

@@ -37,7 +37,7 @@ def test_what_is_wrong_for_the_plain_host_is_an_error(host: str) -> None:
     good_scenarios(host, 2, "in_place_where_it_may_not_be", "first_error", served=ERRORS)
 
 
-def test_so_they_do_with_a_helper_thread() -> None:
+def test_so_they_do_with_a_progress_thread() -> None:
     env = {"NEARFIELD_PROGRESS": "thread"}
     good_scenarios("mpich", 2, "looks iprobe", "outlives_collective", "outlives_first", env=env)
 

@@ -68,7 +68,7 @@ void AsyncCreation::begin(Communicator& state) {
       ended = !async_creation->fiber;
     }
     if (ended) async_creation->afterwards();
-    else process_ever()->progress().wake_assistant();
+    else process_ever()->progress().wake_background();
   } catch (const OutOfMemory&) {
     state.async_creation.reset();
     messages::refuse(partners(state), [&](bool, messages::VisitEdge visit) {

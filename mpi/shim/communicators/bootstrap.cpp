@@ -24,39 +24,39 @@ void HostBootstrap::idle() {
   yield();
 }
 
-struct HostBootstrap::Joining : HostWaiter {
-  explicit Joining(MPI_Comm comm) : comm(comm) {}
-  // After a while ranks with a CPU of their own sleep between polls as well.
-  bool eager() const { return !late; }
-  std::uint64_t longest_nap() const { return 2'000'000; }
-  void inspect(std::uint64_t elapsed) {
-    late = true;
-    int rank = 0, size = 0;
-    host.Comm_rank(comm, &rank);
-    host.Comm_size(comm, &size);
-    if (comm == host.world && !the_messenger) look_for_absentees(rank, size, elapsed);
-    if (const team::Process* const process = process_ever(); process && process->hang_reporter()) {
-      hang_report::Awaited others;
-      const std::vector<int> near = members_near(comm);
-      for (int r = 0; r < int(near.size()); ++r)
-        if (r != rank && near[std::size_t(r)] >= 0) others.add(near[std::size_t(r)]);
-      return process->hang_reporter()->waits(elapsed, others);
-    }
-    const double limit = process_ever() ? process_ever()->settings().stall_seconds * 1e9 : 0;
-    if (reported || limit <= 0 || double(elapsed) < limit) return;
-    reported = true;
-    log_line(LogLevel::error,
-             "rank %d of %d has waited %.0f s in the first collective call of a communicator for others to join", rank,
-             size, limit * 1e-9);
+// A look at who has not come, in a wait for all members of `comm`.
+void HostBootstrap::look_for_late(std::uint64_t elapsed, bool& reported) const {
+  int rank = 0, size = 0;
+  host.Comm_rank(comm_, &rank);
+  host.Comm_size(comm_, &size);
+  if (comm_ == host.world && !the_messenger) look_for_absentees(rank, size, elapsed);
+  if (const team::Process* const process = process_ever(); process && process->hang_reporter()) {
+    hang_report::Awaited others;
+    const std::vector<int> near = members_near(comm_);
+    for (int r = 0; r < int(near.size()); ++r)
+      if (r != rank && near[std::size_t(r)] >= 0) others.add(near[std::size_t(r)]);
+    return process->hang_reporter()->waits(elapsed, others);
   }
-  MPI_Comm comm;
-  bool late = false, reported = false;
-};
+  const double limit = process_ever() ? process_ever()->settings().stall_seconds * 1e9 : 0;
+  if (reported || limit <= 0 || double(elapsed) < limit) return;
+  reported = true;
+  log_line(LogLevel::error,
+           "rank %d of %d has waited %.0f s in the first collective call of a communicator for others to join", rank,
+           size, limit * 1e-9);
+}
 
 bool HostBootstrap::finish(MPI_Request& request) {
   int code = MPI_SUCCESS, done = 0;
-  wait_in_host([&] { return (code = host.Test(&request, &done, MPI_STATUS_IGNORE)) != MPI_SUCCESS || done; },
-               Joining(comm_));
+  bool reported = false;
+  waiting::Waiter waiter = host_waiter();
+  // After a while ranks with a CPU of their own sleep between polls as well.
+  const auto inspect = [&](std::uint64_t elapsed) {
+    waiter.host = waiting::HostStep::by_flag_seldom;
+    look_for_late(elapsed, reported);
+  };
+  waiter.inspect = inspect;
+  waiter.longest_nap = 2'000'000;
+  wait_in_host([&] { return (code = host.Test(&request, &done, MPI_STATUS_IGNORE)) != MPI_SUCCESS || done; }, waiter);
   return code == MPI_SUCCESS;
 }
 

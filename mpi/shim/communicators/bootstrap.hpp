@@ -13,8 +13,8 @@ class HostBootstrap : public team::Bootstrap {
   void idle() override;
 
  private:
-  struct Joining;
   bool finish(MPI_Request& request);
+  void look_for_late(std::uint64_t elapsed, bool& reported) const;
   MPI_Comm comm_;
 };
 

@@ -32,9 +32,9 @@
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/p2p/point.hpp"
+#include "mpi/shim/process/host_scope.hpp"
 #include "mpi/shim/process/launchers.hpp"
 #include "mpi/shim/process/outcome.hpp"
-#include "mpi/shim/process/stand_in.hpp"
 #include "mpi/shim/statistics/counts.hpp"
 #include "mpi/shim/statistics/report.hpp"
 
@@ -144,7 +144,7 @@ void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::un
   chooser->serve(*state.team);
   state.chooser = std::move(chooser);
   state.team->exact_bcast = host_compares_lengths;
-  state.leaving.may_leave = the_stand_in && !state.team->plan().check;
+  state.leaving.may_leave = the_messenger && !state.team->plan().check;
   watch(state);
 }
 
@@ -196,7 +196,6 @@ void make_messenger(Communicator& state, bool threaded) {
   HostBootstrap bootstrap(state.comm);
   auto messenger = messages::Messenger::create(*state.team, bootstrap, threaded);
   if (!messenger) return log_line(LogLevel::info, "the host carries all messages: %s", messenger.error().text.c_str());
-  the_stand_in = new messages::StandIn(**messenger);
   the_messenger = messenger->release();
   base_team = state.team.get();
   set_members(state.comm);
@@ -242,7 +241,7 @@ void start_messages(bool threaded) {
   if (state->team) {
     make_messenger(*state, threaded);
     if (the_messenger) state->context = 1;
-    state->leaving.may_leave = the_stand_in && !state->team->plan().check;
+    state->leaving.may_leave = the_messenger && !state->team->plan().check;
   } else if (state->size > 1) {
     state->team_tried = false;  // made by its first collective call
     MPI_Comm comm = split_by_node(state->size);
@@ -272,15 +271,16 @@ void start_hang_reports() try {
   log_line(LogLevel::info, "out of memory, stalls are not reported");
 }
 
-// For NEARFIELD_PROGRESS=thread; without it operations progress in the program's calls alone.
-void start_helper() try {
+// For NEARFIELD_PROGRESS=thread; without it operations progress in calls alone.
+void start_progress_thread() try {
   std::vector<pid_t> ranks{getpid()};
   if (base_team)
     for (const team::Peer* const peer : base_team->peers())
       if (peer && peer->pid) ranks.push_back(peer->pid);
-  the_helper = messages::Helper::start(*the_process, the_messenger, std::move(ranks));
-  if (!the_helper) log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: no thread can be had");
-  else if (the_stand_in) the_stand_in->leave_it_to(*the_helper);
+  auto thread =
+      std::make_unique<messages::ProgressThread>(*the_process, the_messenger, messages::Serves::always, ranks);
+  if (thread->start()) the_progress_thread = thread.release();
+  else log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: no thread can be had");
 } catch (const OutOfMemory&) {
   log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: out of memory, there is no thread");
 }
@@ -386,11 +386,13 @@ void start_node(int thread_level, bool collectively) {
                      host.Comm_set_attr(host.self, last_keyval, &last_keyval) == MPI_SUCCESS;
   if (ready && collectively) {
     inside->creating = true;
-    const bool helped = the_process && settings.progress == Progressing::thread;
-    start_messages(helped || thread_level == MPI_THREAD_MULTIPLE);
+    const bool always = the_process && settings.progress == Progressing::thread;
+    start_messages(always || thread_level == MPI_THREAD_MULTIPLE);
     inside->creating = false;
     if (the_process) start_hang_reports();
-    if (helped && size > 1) start_helper();
+    if (always && size > 1) start_progress_thread();
+    if (!the_progress_thread && the_messenger)
+      the_progress_thread = new messages::ProgressThread(*the_process, the_messenger, messages::Serves::in_host);
   }
   phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // SYNC: phase
   tell_outcome({rank, size, ready, settings.enabled, collectively, near_ranks(), why_no_team()});

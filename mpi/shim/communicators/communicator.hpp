@@ -27,7 +27,7 @@
 #include "engine/hierarchy/chooser.hpp"
 #include "engine/messages/messenger.hpp"
 #include "mpi/shim/process/host.hpp"
-#include "mpi/shim/process/stand_in.hpp"
+#include "mpi/shim/process/host_scope.hpp"
 #include "mpi/shim/process/threads/per_thread.hpp"
 
 namespace nearfield::mpi {
@@ -197,25 +197,17 @@ inline Communicator* channel(MPI_Comm comm) {
 // pre: channel() has returned it.
 inline bool spans_nodes(const Communicator& state) { return state.side.load(std::memory_order_relaxed) == Side::both; }
 
-// A wait for a request of the host: testing it progresses the host, and we progress our messages.
-struct HostWaiter : waiting::Waiter {
-  HostWaiter() : Waiter{progress()} {}
-  bool turn() {
-    if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
-      look_for_any_source();
-    return others.poll();
-  }
-  bool eager() const { return true; }
-  void inspect(std::uint64_t elapsed) { tell_hang_reporter(elapsed, {}); }
-  static void tell_hang_reporter(std::uint64_t elapsed, const hang_report::Awaited& awaited);
-  static waiting::Progress& progress();
-};
+// A wait whose flag asks the host, which progresses it; we progress our messages.
+waiting::Waiter host_waiter();
 const waiting::Policy& wait_policy();
-template <class Done, class Waiter = HostWaiter>
-void wait_in_host(Done done, Waiter&& waiter = {}) {
-  for (int i = 0; i < 100; ++i)
-    if (done()) return;
-  waiting::wait_slowly(wait_policy(), done, waiter);
+template <class Done>
+void wait_in_host(Done done, waiting::Waiter& waiter) {
+  if (!waiting::spin(100, done, [] {})) waiting::wait_slowly(wait_policy(), done, waiter);
+}
+template <class Done>
+void wait_in_host(Done done) {
+  waiting::Waiter waiter = host_waiter();
+  wait_in_host(done, waiter);
 }
 
 // Operations of the host that may need this rank while it waits for ours. We see only completions of its requests: a

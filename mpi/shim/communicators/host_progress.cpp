@@ -3,7 +3,7 @@
 #include "engine/team/process.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/p2p/point.hpp"
-#include "mpi/shim/process/stand_in.hpp"
+#include "mpi/shim/process/host_scope.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -58,12 +58,18 @@ waiting::Foreign& progress_of_host() {
   return all;
 }
 
-waiting::Progress& HostWaiter::progress() {
-  return process_ever() ? process_ever()->progress() : made(shim.nothing_of_ours);
-}
-
-void HostWaiter::tell_hang_reporter(std::uint64_t elapsed, const hang_report::Awaited& awaited) {
-  if (process_ever() && process_ever()->hang_reporter()) process_ever()->hang_reporter()->waits(elapsed, awaited);
+waiting::Waiter host_waiter() {
+  static constexpr auto tell_hang_reporter = [](std::uint64_t elapsed) {
+    if (process_ever() && process_ever()->hang_reporter()) process_ever()->hang_reporter()->waits(elapsed, {});
+  };
+  static constexpr auto look = [] {
+    if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
+      look_for_any_source();
+  };
+  return {.others = process_ever() ? process_ever()->progress() : made(shim.nothing_of_ours),
+          .inspect = tell_hang_reporter,
+          .also = look,
+          .host = waiting::HostStep::by_flag};
 }
 
 const waiting::Policy& wait_policy() {
@@ -73,17 +79,11 @@ const waiting::Policy& wait_policy() {
 
 void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing) {
   if (the_messenger) return the_messenger->wait_until(done, awaited, also, doing);
-  struct Waiter : waiting::Waiter {
-    Waiter(waiting::Progress& progress, FunctionRef<void()> also) : waiting::Waiter{progress}, also(also) {}
-    FunctionRef<void()> also;
-    std::uint64_t longest_nap() const { return also ? waiting::short_nap : ~std::uint64_t{0}; }
-    bool turn() {
-      if (also) also();
-      return others.turn();
-    }
-    void inspect(std::uint64_t elapsed) { HostWaiter::tell_hang_reporter(elapsed, {}); }
-  };
-  waiting::wait_slowly(wait_policy(), done, Waiter(process_ever()->progress(), also));
+  waiting::Waiter waiter = host_waiter();
+  waiter.also = also;
+  waiter.host = waiting::HostStep::in_turns;
+  waiter.longest_nap = also ? waiting::short_nap : ~std::uint64_t{0};
+  waiting::wait_slowly(wait_policy(), done, waiter);
 }
 
 }  // namespace nearfield::mpi

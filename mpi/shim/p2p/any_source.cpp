@@ -236,7 +236,7 @@ int AnySourceRequest::begin() {
   under_way_now().all.push_back(this);
   listed_ = true;
   under_way_now().count();
-  if (the_stand_in->lent()) post_there();  // another thread is inside the host
+  if (the_progress_thread->in_host()) post_there();  // another thread is inside the host
   return MPI_SUCCESS;
 }
 

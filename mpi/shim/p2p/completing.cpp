@@ -1,7 +1,8 @@
 // Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are handled here; arrays of the
 // host's alone are passed on; mixed.cpp has the others. Waits progress both sides (law 3 of docs/architecture.md).
 //
-//   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile: by this thread, or by a stand-in
+//   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile: by this thread, or by the progress
+//   thread
 //                     ours         looks; polls ours; the host's turn now and then (look_elsewhere, wait_ours)
 //                     both         a copy of the host's part is tested, ours are looked at (mixed.cpp)
 #include "mpi/shim/p2p/completing.hpp"
@@ -74,9 +75,8 @@ int wait_for_host(bool something, Wait wait, Test test) {
     wait_in_host(done);
     return code;
   }
-  for (int i = 0; i < 200; ++i)
-    if (done()) return code;
-  const StandInScope stand_in;
+  if (waiting::spin(200, done, [] {})) return code;
+  const HostScope scope;
   return wait();
 }
 
@@ -138,11 +138,12 @@ int wait_for_some(int count, MPI_Request* requests, const char* function, const 
   return with_ours(count, requests, function, [&]() -> int {
     int code = MPI_SUCCESS;
     if (look(code)) return code;
-    for (int i = wait_policy().oversubscribed ? 1 : 200; i > 0; --i) {
+    const auto polled = [&] {
       poll_ours();
-      if (look(code)) return code;
-      processor::await_loads();
-    }
+      return look(code);
+    };
+    const auto pause = [] { processor::await_loads(); };
+    if (waiting::spin(wait_policy().oversubscribed ? 1 : 200, polled, pause)) return code;
     bool there = false;
     auto involves = [&](int member) {
       for (int i = 0; i < count && !there; ++i)

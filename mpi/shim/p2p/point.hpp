@@ -51,7 +51,7 @@ template <class HostCall>
 int blocking_host(HostCall call) {
   count_host_message();
   note_host_request();
-  const StandInScope stand_in;
+  const HostScope scope;
   return call();
 }
 

@@ -1,10 +1,10 @@
-// Calls that go to the host and may block there: a stand-in progresses our messages meanwhile (stand_in.hpp, law 3 of
-// docs/architecture.md), and the calls are counted. A HostCall lives exactly as long as the host's call; several
-// threads may have one each, and they nest.
+// Calls that go to the host and may block there: the progress thread goes on with our messages meanwhile
+// (host_scope.hpp, law 3 of docs/architecture.md), and the calls are counted. A HostCall lives exactly as long as the
+// host's call; several threads may have one each, and they nest.
 #pragma once
 #include "engine/waiting/wait.hpp"
 #include "mpi/shim/process/at_host.hpp"
-#include "mpi/shim/process/stand_in.hpp"
+#include "mpi/shim/process/host_scope.hpp"
 #include "mpi/shim/statistics/counts.hpp"
 #include "mpi/traits.hpp"
 
@@ -16,7 +16,7 @@ class HostCall {
   explicit HostCall(Function function)
       : calls_(host_calls[unsigned(function)]),
         start_(counting() ? waiting::nanoseconds() : 0),
-        stand_in_(traits_of(function).moves_data, !traits_of(function).meets_nobody) {
+        scope_(traits_of(function).moves_data, !traits_of(function).meets_nobody) {
     *went_to_host = true;
   }
   ~HostCall() {
@@ -30,7 +30,7 @@ class HostCall {
  private:
   HostCalls& calls_;
   const std::uint64_t start_;
-  const StandInScope stand_in_;
+  const HostScope scope_;
 };
 
 template <Function number, class... Arguments>
@@ -39,7 +39,7 @@ int blocking_at_host(Arguments... arguments) {
   return at_host<number>(arguments...);
 }
 
-// Returns what serves the function where the host's own is called with a stand-in; nullptr: it is none of those.
+// Returns what serves the function where the host's own is called in such a scope; nullptr: it is none of those.
 void* blocking_function(Function number);
 
 }  // namespace nearfield::mpi

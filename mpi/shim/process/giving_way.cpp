@@ -39,7 +39,7 @@ bool give_way() {
   if (waited < long_wait && (!oversubscribed || ++call.looks < looks_between_naps)) return false;
   const bool at_rest = !call.moves_data && !process->progress().host_needs_us();
   if (!oversubscribed && !at_rest) return false;
-  waiting::futex_wait(shim.unrung, 0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
+  shim.unrung.nap(0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
   call.looks = 0;
   return true;
 }

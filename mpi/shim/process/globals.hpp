@@ -13,6 +13,7 @@
 #include "engine/base/globals.hpp"
 #include "engine/base/made.hpp"
 #include "engine/collectives/operations.hpp"
+#include "engine/waiting/wake_word.hpp"
 #include "mpi/shim/handles/status_fields.hpp"
 #include "mpi/shim/process/host_table.hpp"
 #include "mpi/shim/statistics/counters.hpp"
@@ -22,9 +23,8 @@ class Runner;
 }
 namespace nearfield::messages {
 class Buffered;
-class Helper;
 class Messenger;
-class StandIn;
+class ProgressThread;
 struct Counts;
 }  // namespace nearfield::messages
 namespace nearfield::team {
@@ -91,8 +91,7 @@ struct Shim {
   std::recursive_mutex first_use;  // of a communicator
   team::Process* process = nullptr;
   messages::Messenger* messenger = nullptr;
-  messages::StandIn* stand_in = nullptr;
-  messages::Helper* helper = nullptr;
+  messages::ProgressThread* progress_thread = nullptr;
   fibers::Runner* runner = nullptr;
   team::Team* base_team = nullptr;                 // of the world, or of its processes on this node
   std::atomic<Near*> near_ranks{nullptr};          // of the world on this node, as of MPI_Init
@@ -157,10 +156,10 @@ struct Shim {
 
   // process/shim.cpp, giving_way.cpp, errors_returned.hpp
   std::atomic<bool> threads_in_sessions{false};
-  bool lent_at_the_end = false;
+  bool entered_at_the_end = false;
   InHost* in_host_at_the_end = nullptr;
   bool* (*mark_in_host)() = nullptr;
-  Atomic<std::uint32_t> unrung{0};
+  waiting::WakeWord unrung;
   std::mutex asking;
 
   // process/threads/per_thread.cpp

@@ -5,8 +5,8 @@
 //   any call       Entry: exceptions become errors, since the caller's frames are C's
 //   MPI_Finalize   host.Finalize deletes the attributes of MPI_COMM_SELF: the program's callbacks, which may still
 //                  communicate, run before ours, end_of_program. That reports statistics, waits for sent messages to
-//                  arrive and leaves the node; from then on a stand-in serves other ranks, for which the host may wait.
-//                  Then the stand-in and the helper end; the segment stays until the process exits
+//                  arrive and leaves the node; from then on the progress thread serves other ranks, for which the host
+//                  may wait. Then it ends; the segment stays until the process exits
 #include <algorithm>
 
 #include "engine/base/out_of_memory.hpp"
@@ -19,8 +19,8 @@
 #include "mpi/shim/process/blocking.hpp"
 #include "mpi/shim/process/functions.hpp"
 #include "mpi/shim/process/hints.hpp"
+#include "mpi/shim/process/host_scope.hpp"
 #include "mpi/shim/process/launchers.hpp"
-#include "mpi/shim/process/stand_in.hpp"
 #include "mpi/shim/recording/recording.hpp"
 #include "mpi/shim/statistics/report.hpp"
 
@@ -74,7 +74,7 @@ bool has_threads([[maybe_unused]] const MPI_Session* session, MPI_Info asked) {
 }
 
 // Messages must arrive, even if the program no longer waits for them. Those that take longer than a second (or for
-// ever, since they are not received) are left to a stand-in while the host waits for the others.
+// ever, since they are not received) are left to the progress thread while the host waits for the others.
 void finish_messages() {
   if (!the_messenger) return;
   auto outstanding = [] {
@@ -136,7 +136,8 @@ void end_of_program() {
   statistics::report(n->settings());
   finish_messages();
   finalize_node();
-  shim.lent_at_the_end = StandInScope::lend();  // the host waits for the others, which may still need what we have sent
+  // The host waits for the others, which may still need what we have sent.
+  shim.entered_at_the_end = HostScope::enter();
   if (!shim.in_host_at_the_end) shim.in_host_at_the_end = new InHost(false);
 }
 
@@ -181,10 +182,9 @@ int Finalize() {
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // if the host has not called it
   delete std::exchange(shim.in_host_at_the_end, nullptr);
-  if (shim.lent_at_the_end) StandInScope::take_back();
-  if (the_stand_in) the_stand_in->dismiss();
+  if (shim.entered_at_the_end) HostScope::leave();
+  if (the_progress_thread) the_progress_thread->stop();
   keep_message_counts();
-  if (the_helper) the_helper->stop();  // until here it has served others like a stand-in
   the_messenger = nullptr;
   return code;
 }

@@ -1,4 +1,5 @@
-// Epochs of our windows (engine/windows/epochs.cpp). Epochs of the host's windows block in the host, with a stand-in.
+// Epochs of our windows (engine/windows/epochs.cpp). Epochs of the host's windows block in the host, while the progress
+// thread serves.
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/blocking.hpp"
 #include "mpi/shim/rma/window.hpp"

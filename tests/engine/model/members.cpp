@@ -131,7 +131,8 @@ void Members::renew() {
     process->policy().company = nullptr;  // by the clock
     process->policy().oversubscribed = process->policy().sleep_at_once = process->policy().may_sleep = false;
     process->drop_copy_buffers();
-    // A run that was cut short has left bodies in the middle.
+    // A run that was cut short has left bodies in the middle, and sleepers.
+    process->header().asleep_on.store(0);
     std::destroy_at(&process->runner());
     std::construct_at(&process->runner(), process->segment(), process->header().asleep_on);
   }

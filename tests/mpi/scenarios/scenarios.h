@@ -10,7 +10,7 @@
    What has to be a program of its own is in ../programs: what is preloaded (inject, no_threads, profiler), libraries
    that stand in for others (fake_cuda, serial_mpi), plugins and what opens them (two_mpis, pingpong), programs without
    MPI (deny, without_mpi), what replaces malloc (allocations) or is compiled with sanitizers (overflow), what is about
-   MPI_Init or MPI_Finalize (late, sessions_first, spawns, tools, helped, recorded, partners), and what has to die, hang
+   MPI_Init or MPI_Finalize (late, sessions_first, spawns, tools, progress_thread, recorded, partners), and what has to die, hang
    or be killed (killed, lacking, revokes, hang_report, several). */
 #pragma once
 #include <dlfcn.h>

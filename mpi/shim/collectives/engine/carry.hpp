@@ -8,7 +8,7 @@
 #include "mpi/shim/communicators/async_creation.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/process/functions.hpp"
-#include "mpi/shim/process/stand_in.hpp"
+#include "mpi/shim/process/host_scope.hpp"
 #include "mpi/shim/statistics/counts.hpp"
 
 namespace nearfield::mpi {
@@ -83,7 +83,7 @@ template <class HostCall>
 int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   *last_algorithm = by_host;
   *went_to_host = true;
-  const StandInScope stand_in;
+  const HostScope scope;
   if (!counting()) [[likely]]
     return call();
   Tally& t = tally(collective);

@@ -27,7 +27,7 @@ struct Blocking {
 };
 
 // Returns whether what is under way goes on while this rank blocks in a call of the host: equal on all ranks of a node.
-inline bool goes_on_in_host() { return the_stand_in; }
+inline bool goes_on_in_host() { return the_messenger; }
 
 // The host's function of a call that makes a request, of which a copy can be kept beyond the call.
 class CallWithRequest {

@@ -10,7 +10,7 @@ namespace nearfield::mpi {
 struct OneSided;
 
 struct Inside {
-  unsigned lent = 0;                      // number of stand-in scopes of this thread (stand_in.hpp)
+  unsigned host_scopes = 0;               // that the progress thread knows of (host_scope.hpp)
   bool creating = false;                  // in the host for our own purposes
   bool recorded = false;                  // in a recorded call: calls of the host or a callback are part of it
   const OneSided* being_freed = nullptr;  // the window that it frees: callbacks of attributes may still query it

@@ -24,12 +24,12 @@ THREE = hosts("mpich", "openmpi", "impi")
 MILLISECONDS = "400"
 
 
-def helped(
+def with_thread(
     host: str, ranks: int, what: str, env: dict[str, str], milliseconds: str = MILLISECONDS
 ) -> Completed:
-    """Runs a scenario of helped.c."""
+    """Runs a scenario of progress_thread.c."""
     env = {"NEARFIELD_STALL_SECONDS": "20"} | env
-    program = [compile_c(host, "helped.c"), what, milliseconds]
+    program = [compile_c(host, "progress_thread.c"), what, milliseconds]
     job = launch(host, ranks, program, env=env, timeout=60, served=EVERYTHING)
     assert not job.timed_out, job.text[-3000:]
     return job
@@ -45,45 +45,45 @@ def times(job: Completed) -> dict[str, int]:
 @pytest.mark.parametrize("what", ["receive", "allreduce", "alltoallv"])
 @pytest.mark.parametrize("host", THREE)
 def test_peers_of_a_rank_that_does_not_call_are_through(host: str, what: str, ranks: int) -> None:
-    job = helped(host, ranks, what, THREAD)
+    job = with_thread(host, ranks, what, THREAD)
     assert times(job) == {"early": ranks - 1}, job.text[-3000:]
 
 
 @pytest.mark.parametrize("what", ["receive", "allreduce", "alltoallv"])
 def test_without_it_they_wait(what: str) -> None:
     env = {"NEARFIELD_HEAP": "off"}  # no receiver, no sender can do it alone
-    assert "early" not in times(helped("mpich", 2, what, env))
+    assert "early" not in times(with_thread("mpich", 2, what, env))
 
 
 @pytest.mark.parametrize("what", ["receive", "send", "allreduce", "alltoallv", "allreduce-planned"])
 def test_so_they_are_by_copy_buffers(what: str) -> None:
-    job = helped("mpich", 2, what, THREAD | {"NEARFIELD_HEAP": "off"})
+    job = with_thread("mpich", 2, what, THREAD | {"NEARFIELD_HEAP": "off"})
     assert times(job) == {"early": 1}, job.text[-3000:]
 
 
 @pytest.mark.parametrize("host", THREE)
 def test_it_sleeps_while_nothing_is_under_way(host: str) -> None:
-    job = helped(host, 2, "idle", THREAD, "2000")
+    job = with_thread(host, 2, "idle", THREAD, "2000")
     sleeps = [int(each) for each in re.findall(r"(\d+) sleeps", job.stdout)]
     assert len(sleeps) == 2 and max(sleeps) < 40, job.text
 
 
 def test_it_is_there_only_if_asked_for() -> None:
     for env in ({}, {"NEARFIELD_PROGRESS": "calls"}):
-        assert helped("mpich", 2, "idle", env, "10").stdout.count("no thread") == 2
-    job = helped("mpich", 2, "idle", {"NEARFIELD_PROGRESS": "often"}, "10")
+        assert with_thread("mpich", 2, "idle", env, "10").stdout.count("no thread") == 2
+    job = with_thread("mpich", 2, "idle", {"NEARFIELD_PROGRESS": "often"}, "10")
     assert job.returncode != 0 and "calls, thread" in job.text
 
 
 @pytest.mark.parametrize("host", THREE)
 def test_the_program_gets_the_level_that_it_asks_for(host: str) -> None:
-    told = [helped(host, 2, "level", env).stdout.count("single") for env in (THREAD, {})]
+    told = [with_thread(host, 2, "level", env).stdout.count("single") for env in (THREAD, {})]
     assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("host", THREE)
 def test_an_abort_ends_it(host: str) -> None:
-    assert helped(host, 2, "abort", THREAD, "50").returncode != 0
+    assert with_thread(host, 2, "abort", THREAD, "50").returncode != 0
 
 
 def test_without_a_thread_all_goes_on_by_calls() -> None:
@@ -93,7 +93,7 @@ def test_without_a_thread_all_goes_on_by_calls() -> None:
         "NEARFIELD_LOG": "info",
         "NEARFIELD_HEAP": "off",
     }
-    job = helped("mpich", 2, "allreduce", env)
+    job = with_thread("mpich", 2, "allreduce", env)
     assert "early" not in times(job), job.text[-3000:]
     assert job.stderr.count("no thread can be had") == 2, job.text
 

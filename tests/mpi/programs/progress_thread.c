@@ -82,7 +82,7 @@ static void in_motion(const char* what, int sleep_ms) {
 }
 
 /* How often the thread called "nearfield" has given up its CPU; -1: there is none. */
-static long sleeps_of_helper(void) {
+static long sleeps_of_thread(void) {
   long sleeps = -1;
   DIR* tasks = opendir("/proc/self/task");
   for (struct dirent* task; (task = readdir(tasks));) {
@@ -112,10 +112,10 @@ int main(int argc, char** argv) {
   if (!strcmp(argv[1], "idle")) {
     in_motion("allreduce", 1);
     usleep(100000);
-    const long before = sleeps_of_helper();
+    const long before = sleeps_of_thread();
     usleep(sleep_ms * 1000);
     if (before < 0) printf("no thread\n");
-    else printf("%ld sleeps\n", sleeps_of_helper() - before);
+    else printf("%ld sleeps\n", sleeps_of_thread() - before);
   } else if (!strcmp(argv[1], "abort")) {
     MPI_Request request;
     MPI_Irecv(got, n, MPI_DOUBLE, rank ^ 1, 5, MPI_COMM_WORLD, &request);
