@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from nearfield.elf import NoProgram, Object, ask_loader, privileged, read_object, through_scripts
@@ -161,7 +160,7 @@ def _script(file: str) -> str:
 
 def _replacement(texts: list[str]) -> str | None:
     """What words of a command (NAME=VALUE, or NAME and VALUE) or lines of a script have preloaded instead of Nearfield."""
-    pairs = [f"LD_PRELOAD={value}" for name, value in pairwise(texts) if name == "LD_PRELOAD"]
+    pairs = [f"LD_PRELOAD={value}" for name, value in zip(texts, texts[1:]) if name == "LD_PRELOAD"]
     for value in SETS_PRELOADS.findall("\n".join([*texts, *pairs])):
         if "libnearfield" not in value and "$" not in value and value:
             return value

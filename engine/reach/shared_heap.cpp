@@ -2,11 +2,27 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
 #include <type_traits>
 
+#include "engine/base/log.hpp"
 #include "heap/heap.h"
 
 namespace nearfield::reach {
+namespace {
+
+// Whether it is of the same version as libnearfield.so, which tests of the engine do without.
+bool is_ours() {
+  using Version = const char*();
+  auto* const ours = reinterpret_cast<Version*>(dlsym(RTLD_DEFAULT, "nearfield_version"));
+  auto* const heaps = reinterpret_cast<Version*>(dlsym(RTLD_DEFAULT, "nearfield_heap_version"));
+  if (!heaps || !ours || !std::strcmp(ours(), heaps())) return heaps != nullptr;
+  log_line(LogLevel::warn, "libnearfield.so is of version %s, libnearfield-heap.so of %s: peers do not map its memory",
+           ours(), heaps());
+  return false;
+}
+
+}  // namespace
 
 const SharedHeap* SharedHeap::find() {
   static SharedHeap heap;  // static, since MPI_Init must not fail for want of memory
@@ -15,8 +31,8 @@ const SharedHeap* SharedHeap::find() {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(RTLD_DEFAULT, name));
       return function != nullptr;
     };
-    return look_up(heap.current_, "nearfield_heap_current") && look_up(heap.serves_, "nearfield_heap_serves") &&
-           look_up(heap.descriptor_, "nearfield_heap_descriptor") &&
+    return is_ours() && look_up(heap.current_, "nearfield_heap_current") &&
+           look_up(heap.serves_, "nearfield_heap_serves") && look_up(heap.descriptor_, "nearfield_heap_descriptor") &&
            look_up(heap.contains_, "nearfield_heap_contains") && look_up(heap.on_fork_, "nearfield_heap_on_fork") &&
            look_up(heap.place_, "nearfield_heap_place") && look_up(heap.stats_, "nearfield_heap_stats") &&
            look_up(heap.use_, "nearfield_heap_use") && look_up(heap.pause_, "nearfield_heap_pause");

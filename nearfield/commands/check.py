@@ -1,7 +1,5 @@
 """`nearfield check`: whether programs would be served (nearfield/check.py)."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 
