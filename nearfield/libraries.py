@@ -109,4 +109,8 @@ def program(name: str) -> Path:
     for path in paths:
         if path.exists():
             return path
+    if (PACKAGE / "lib").exists():
+        raise NotBuilt(
+            f"{name} is not in the wheel: it comes with a build from the source (docs/running.md, Installing)"
+        )
     raise NotBuilt(f"{paths[0]} is not there; {_advice()}")

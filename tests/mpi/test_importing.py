@@ -38,7 +38,11 @@ def job(host: str, text: str, tmp_path: Path, **env: str) -> Completed:
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_what_is_imported_first_serves(host: str, tmp_path: Path) -> None:
     done = job(host, "import nearfield" + WORKS, tmp_path)
-    assert done.returncode == 0 and done.stdout.count("good no heap") == 2 and "nearfield" not in done.stderr.lower(), done.text
+    assert (
+        done.returncode == 0
+        and done.stdout.count("good no heap") == 2
+        and "nearfield" not in done.stderr.lower()
+    ), done.text
     ranks = read_statistics(tmp_path)
     assert len(ranks) == 2
     for rank in ranks:
@@ -63,7 +67,11 @@ def test_the_host_serves_where_it_comes_late_or_is_off(
 def test_what_has_been_preloaded_stays(host: str, tmp_path: Path) -> None:
     preloads = environment(host, True)["LD_PRELOAD"]
     done = job(host, "import nearfield" + WORKS, tmp_path, LD_PRELOAD=preloads)
-    assert done.returncode == 0 and done.stdout.count("good heap") == 2 and "nearfield" not in done.stderr.lower(), done.text
+    assert (
+        done.returncode == 0
+        and done.stdout.count("good heap") == 2
+        and "nearfield" not in done.stderr.lower()
+    ), done.text
 
 
 def test_what_is_not_built_is_no_error(tmp_path: Path) -> None:

@@ -47,9 +47,7 @@ def test_it_holds_what_runs_and_no_more(wheel: Path) -> None:
     shims = {f"nearfield/lib/libnearfield-{abi}.so" for abi in ("mpich", "ompi", "abi")}
     assert libraries == shims | {"nearfield/lib/libnearfield.so", "nearfield/lib/libnearfield-heap.so"}
     programs = {name for name in names if name.startswith("nearfield/bin/")}
-    assert programs == {
-        f"nearfield/bin/nearfield-{name}" for name in ("run", "probe", "model", "plan", "simulate")
-    }
+    assert programs == {f"nearfield/bin/nearfield-{name}" for name in ("run", "probe", "model", "plan")}
     about = f"nearfield-{__version__}.dist-info"
     assert {f"{about}/licenses/{name}" for name in ("LICENSE", "licenses/NOTICE.txt")} <= set(names)
     top = {name.split("/")[0] for name in names}
@@ -58,7 +56,7 @@ def test_it_holds_what_runs_and_no_more(wheel: Path) -> None:
 
 def test_it_runs_where_its_name_says(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = load("scripts/wheel.py", monkeypatch)
-    assert len(list(script.objects_of(wheel))) == 10
+    assert len(list(script.objects_of(wheel))) == 9
     assert script.complaints(wheel) == []
 
 
