@@ -17,11 +17,8 @@ def main(arguments: list[str], called: str) -> None:
     file.unlink()
     lines = describe(outcome, int(status))
     if lines and not outcome.reasons:
-        try:
-            from nearfield.check import explain_absence
-        except ModuleNotFoundError as missing:  # `nearfield run` itself does without
-            lines.append(f"Python's package {missing.name} is not there, without which nobody can look why")
-        else:
-            lines += explain_absence(command, dict(os.environ))
+        from nearfield.check import explain_absence
+
+        lines += explain_absence(command, dict(os.environ))
     if lines:
         print("nearfield run: " + "\n  ".join(lines), file=sys.stderr, flush=True)

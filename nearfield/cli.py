@@ -17,14 +17,14 @@ def main() -> None:
         if (missing.name or "").startswith("nearfield"):
             raise
         sys.exit(
-            f"nearfield: Python's package {missing.name} is not there, which all but `nearfield run`, `exec` and `env` need:"
+            f"nearfield: Python's package {missing.name} is not there, which this needs:"
             f" pip install {missing.name}, or your system's package of it"
         )
     app(prog_name="nearfield")
 
 
 def _without_typer(name: str) -> Callable[[list[str], str], int | None] | None:
-    """What takes a command line, or is asked by job scripts; `run` and `exec` where tools/run.cpp leaves them to us. `afterwards` is what
+    """What takes a command line, or is asked by scripts; `run` and `exec` where tools/run.cpp leaves them to us. `afterwards` is what
     it calls itself."""
     if name in ("run", "exec"):
         from nearfield import run as module
@@ -32,6 +32,8 @@ def _without_typer(name: str) -> Callable[[list[str], str], int | None] | None:
         from nearfield import environment as module
     elif name == "compare":
         from nearfield import compare as module
+    elif name == "check":
+        from nearfield import check as module
     elif name == "afterwards":
         from nearfield import afterwards as module
     else:

@@ -11,12 +11,18 @@ is_nearfields_command = True  # nothing has to be built
 
 import typer.main  # noqa: E402
 
-from nearfield import __version__, compare, environment, run  # noqa: E402
+from nearfield import __version__, check, compare, environment, run  # noqa: E402
 from nearfield.commands import NAMES, app  # noqa: E402
 
 TARGET = ROOT / "packaging/shell"
 # What is answered without Typer has its help as text.
-TEXTS = {"run": run.USAGE, "exec": run.USAGE_OF_EXEC, "env": environment.USAGE, "compare": compare.USAGE}
+TEXTS = {
+    "run": run.USAGE,
+    "exec": run.USAGE_OF_EXEC,
+    "env": environment.USAGE,
+    "compare": compare.USAGE,
+    "check": check.USAGE,
+}
 
 
 def escaped(text: str) -> str:

@@ -28,7 +28,6 @@ class Nearfield(CMakePackage):
     depends_on("python@3.9:", type="run")
     depends_on("py-typer", type="run")
     depends_on("py-rich", type="run")
-    depends_on("py-pyelftools", type="run")
 
     requires("%gcc@12:", msg="only GCC has compiled it")
     conflicts("platform=darwin")

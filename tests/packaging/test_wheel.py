@@ -81,7 +81,7 @@ def test_what_it_needs_is_said(wheel: Path) -> None:
         for line in text.splitlines()
         if line.startswith("Requires-Dist") and "extra" not in line
     }
-    assert needed == {"typer", "rich", "pyelftools", "tomli"}
+    assert needed == {"typer", "rich", "tomli"}
     assert "Requires-Python: >=3.9" in text
 
 
