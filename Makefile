@@ -6,7 +6,7 @@ setup:
 	@bash scripts/setup.sh
 
 build: setup
-	@[ -e build/release/build.ninja ] || cmake --preset release > /dev/null
+	@[ build/release/build.ninja -nt CMakePresets.json ] || cmake --preset release > /dev/null
 	@ninja -C build/release --quiet
 
 demo: build

@@ -1,9 +1,11 @@
 /* What a newer C library than 2.28 has under newer versions, bound to the versions of then: libraries that are loaded
-   into foreign programs must load wherever those run. The linker's --wrap leads all references here, those of the
-   static libstdc++ too (cmake/OldGlibc.cmake has the list), and sections that nobody uses are dropped. */
+   into foreign programs must load wherever those run, and the command's programs beside them. The linker's --wrap leads
+   all references here, those of the static libstdc++ too (cmake/OldGlibc.cmake has the list), and sections that nobody
+   uses are dropped. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -71,3 +73,53 @@ HIDDEN uint32_t __wrap_arc4random(void) {
   }
   return number;
 }
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE /* headers of 2.35 and later */
+/* What the unwinder of a static libgcc asks for the object that holds an address. */
+struct search {
+  ElfW(Addr) address;
+  struct dl_find_object* found;
+};
+
+static int look(struct dl_phdr_info* object, size_t size, void* argument) {
+  struct search* const search = argument;
+  (void)size;
+  void* frames = NULL;
+  ElfW(Addr) begin = 0, end = 0;
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* const part = &object->dlpi_phdr[i];
+    const ElfW(Addr) at = object->dlpi_addr + part->p_vaddr;
+    if (part->p_type == PT_GNU_EH_FRAME) frames = (void*)at;
+    if (part->p_type == PT_LOAD && search->address - at < part->p_memsz) begin = at, end = at + part->p_memsz;
+  }
+  if (!end || !frames) return 0;
+  *search->found = (struct dl_find_object){.dlfo_map_start = (void*)begin, .dlfo_map_end = (void*)end,
+                                           .dlfo_eh_frame = frames};
+  return 1;
+}
+
+HIDDEN int __wrap__dl_find_object(void* address, struct dl_find_object* found) {
+  struct search search = {(ElfW(Addr))address, found};
+  return dl_iterate_phdr(look, &search) ? 0 : -1;
+}
+#endif
+
+#ifdef NEARFIELD_OLD_START /* programs */
+/* Since 2.34 it runs constructors by itself; the one of then is handed a function that does. */
+__asm__(".symver old___libc_start_main,__libc_start_main@GLIBC_" NEARFIELD_FIRST_GLIBC);
+typedef int Main(int, char**, char**);
+typedef void Construct(int, char**, char**);
+extern int old___libc_start_main(Main*, int, char**, Construct*, void (*)(void), void (*)(void), void*);
+extern void _init(void);
+extern HIDDEN Construct *__init_array_start[], *__init_array_end[];
+
+static void construct(int count, char** words, char** environment) {
+  _init();
+  for (Construct** one = __init_array_start; one < __init_array_end; ++one) (*one)(count, words, environment);
+}
+
+HIDDEN int __wrap___libc_start_main(Main* main, int count, char** words, Construct* given, void (*end)(void),
+                                    void (*loaders_end)(void), void* stack) {
+  return old___libc_start_main(main, count, words, given ? given : construct, end, loaders_end, stack);
+}
+#endif

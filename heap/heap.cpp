@@ -144,6 +144,8 @@ using nearfield::heap::Lock;
 
 extern "C" {
 
+__attribute__((visibility("default"))) const char* nearfield_heap_version() { return NEARFIELD_VERSION; }
+
 __attribute__((visibility("default"))) int nearfield_heap_current(nearfield_heap_view* view) {
   const Lock lock;
   *view = {};

@@ -8,6 +8,9 @@
 extern "C" {
 #endif
 
+/* Returns the version of this build; libnearfield.so of another one leaves the heap alone. */
+const char* nearfield_heap_version(void);
+
 /* The region that new allocations come from; generation 0: there is none. A fork begins another generation. */
 struct nearfield_heap_view {
   void* base;

@@ -1,3 +1,14 @@
-"""Nearfield: makes MPI fast inside a node."""
+"""Nearfield: makes MPI fast inside a node.
 
-__version__ = "0.1.0"
+`import nearfield` in front of `from mpi4py import MPI` has it serve this process where nobody could preload it
+(docs/running.md); the command's own processes need that not.
+"""
+
+import sys
+
+__version__ = "0.2.0"
+
+if not getattr(sys.modules.get("__main__"), "is_nearfields_command", False):
+    from nearfield.loading import load
+
+    load()

@@ -23,7 +23,7 @@ from rich.progress import track
 from nearfield.bench import host_version, stop
 from nearfield.beside import ALONE, Beside
 from nearfield.hosts import Host, bound, find_hosts, launch_command, launcher_environment, python_of
-from nearfield.libraries import DEFAULT_HEAP, NAMES, ROOT, library_directory, program
+from nearfield.libraries import DEFAULT_HEAP, IS_CHECKOUT, NAMES, ROOT, library_directory, program
 from nearfield.nodes.bed import Nodes, several_nodes
 from nearfield.nodes.jobs import even_blocks, run_job
 from nearfield.tables import print_table
@@ -69,6 +69,8 @@ class App:
 
     def command(self, host: Host, points: int, loops: int, form: str = "") -> list[str]:
         """What a rank runs: the script, or what was built of the program in C, with its arguments. Raises ValueError, NotBuilt."""
+        if not IS_CHECKOUT:
+            raise ValueError("applications are programs of the source (examples), and run in a checkout only")
         if self.program.endswith(".py"):
             words = [python_of(host), str(ROOT / "examples" / self.program)]
         else:
@@ -167,7 +169,7 @@ def _figures(printed: list[dict[str, str]]) -> dict[str, float]:
     """Medians and quartiles of what the runs of a cell printed."""
     figures: dict[str, float] = {}
     times = {key: [float(one[key]) for one in printed] for key in FIGURES}
-    times["share"] = [mpi / seconds for mpi, seconds in zip(times["mpi"], times["seconds"], strict=True)]
+    times["share"] = [mpi / seconds for mpi, seconds in zip(times["mpi"], times["seconds"])]
     for key, values in times.items():
         values.sort()
         figures[key] = statistics.median(values)

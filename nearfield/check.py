@@ -14,14 +14,22 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from nearfield.elf import NoProgram, Object, ask_loader, privileged, read_object, through_scripts
 from nearfield.elf import find_program as find
-from nearfield.libraries import library_directory, with_nearfield
+from nearfield.libraries import NotBuilt, library_directory, with_nearfield
+from nearfield.options import WrongOption, read_command
 from nearfield.outcome import read_outcome
 
+USAGE = """\
+Usage: nearfield check [OPTIONS] PROGRAMS...
+
+Says whether programs or scripts, as a launcher would be given them, would be served under `nearfield run`, by which MPI and build of
+Nearfield, and why not. Exit status: 0 where all are, or may be: a program that opens its MPI while it runs tells only then; 1; 2.
+
+  --host NAME       as of `nearfield run`: an installed host whose library comes first
+"""
 # Run with Nearfield and a library: what serves it, and what it is.
 PROBE = """
 import ctypes, json, sys
@@ -161,8 +169,29 @@ def _script(file: str) -> str:
 
 def _replacement(texts: list[str]) -> str | None:
     """What words of a command (NAME=VALUE, or NAME and VALUE) or lines of a script have preloaded instead of Nearfield."""
-    pairs = [f"LD_PRELOAD={value}" for name, value in pairwise(texts) if name == "LD_PRELOAD"]
+    pairs = [f"LD_PRELOAD={value}" for name, value in zip(texts, texts[1:]) if name == "LD_PRELOAD"]
     for value in SETS_PRELOADS.findall("\n".join([*texts, *pairs])):
         if "libnearfield" not in value and "$" not in value and value:
             return value
     return None
+
+
+def main(arguments: list[str], called: str) -> int:
+    """Prints a line for each program; the exit status."""
+    try:
+        asked = read_command(arguments, ("--host",), USAGE)
+        if not asked:
+            return 0
+        options, programs = asked
+        env = dict(os.environ)
+        if "--host" in options:
+            from nearfield.hosts import environment_of, host_names
+
+            env |= environment_of(host_names(options["--host"])[0])
+        verdicts = [check(program, env) for program in programs]
+    except (NotBuilt, ValueError, WrongOption) as error:
+        print(f"nearfield {called}: {error}", file=sys.stderr)
+        return 2
+    for verdict in verdicts:
+        print(verdict)
+    return 0 if all(verdict.served for verdict in verdicts) else 1

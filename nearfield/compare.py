@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, Run
-from nearfield.job import without_nearfield
-from nearfield.libraries import NAMES, with_nearfield
+from nearfield.libraries import NAMES, with_nearfield, without_nearfield
 from nearfield.sameness import compare_outputs
 
 LIBRARIES = {HEAP: NAMES[1:], MESSAGES: NAMES[:1], BOTH: NAMES}
@@ -242,7 +241,7 @@ input is given to each run where it is a file. Exit status: 0, 1 where a run end
 OPTIONS = ("--runs", "--json", "--report", "--status", "--host", "--log", "--log-file", "--algorithm")
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], called: str) -> int:
     """What the command line asks for; the exit status."""
     from nearfield.libraries import NotBuilt
     from nearfield.options import WrongOption, read_command, settings_of
@@ -250,14 +249,14 @@ def main(arguments: list[str]) -> int:
     try:
         asked = read_command(arguments, OPTIONS, USAGE)
     except WrongOption as error:
-        return _fail(str(error))
+        return _fail(str(error), called)
     if not asked:
         return 0
     options, command = asked
     try:
         return _compare(options, command, dict(os.environ) | settings_of(options))
     except (NotBuilt, ValueError) as error:
-        return _fail(str(error))
+        return _fail(str(error), called)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 
@@ -296,6 +295,6 @@ def _tell(text: str) -> None:
     print(f"{begin}{text and 'nearfield compare: '}{text}", end=end, file=sys.stderr, flush=True)
 
 
-def _fail(text: str) -> int:
-    print(f"nearfield compare: {text}", file=sys.stderr)
+def _fail(text: str, called: str) -> int:
+    print(f"nearfield {called}: {text}", file=sys.stderr)
     return 2

@@ -49,7 +49,7 @@ class Compared:
 
     def ratios(self, mode: str, figure: str = "wall") -> list[float]:
         """To the plain run of the same round."""
-        pairs = zip(self.runs[mode], self.runs[PLAIN], strict=False)
+        pairs = zip(self.runs[mode], self.runs[PLAIN])
         return [
             getattr(one, figure) / max(getattr(plain, figure), 1e-6)
             for one, plain in pairs

@@ -58,9 +58,9 @@ def write_demo(
 def _means(rows: list[Row], cells: list[tuple[Program, Row, Row]], count: int) -> dict[str, Any]:
     ratios = [ours["seconds"] / plain["seconds"] for _, plain, ours in cells if ours["ranks"] == count]
     parts = [part_ratios(rows, ours) for _, _, ours in cells if ours["ranks"] == count]
-    means = [geometric_mean(column) if all(column) else None for column in zip(*parts, strict=True)]
+    means = [geometric_mean(column) if all(column) else None for column in zip(*parts)]
     names = ("with the heap alone", "with MPI alone", "by the quickest plain host")
-    told = [f"{1 / mean:.1f} {name}" for name, mean in zip(names, means, strict=True) if mean]
+    told = [f"{1 / mean:.1f} {name}" for name, mean in zip(names, means) if mean]
     times = f"{1 / geometric_mean(ratios):.1f}"
     return {"times": times, "where": _on(cells, count), "parts": ", ".join(told)}
 

@@ -1,17 +1,22 @@
-"""What a program is to the kernel and to its loader: script, architecture, loader, libraries; by pyelftools."""
+"""What a program is to the kernel and to its loader: script, architecture, loader, libraries."""
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
+import struct
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
-
+# Symbols that are looked for; all others are passed over.
+SYMBOLS = (b"PMPI_Init", b"MPI_Init", b"dlopen")
+MACHINES = {3: "x86", 21: "PowerPC", 22: "S/390", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
+PROGRAM, LIBRARY = 2, 3
+INTERPRETER = 3  # of segments
+ALL_SYMBOLS, DYNAMIC_SYMBOLS = 2, 11  # of sections
 DEEPEST_SCRIPT = 4  # that the kernel follows
 
 
@@ -30,6 +35,7 @@ class Object:
     has_mpi_inside: bool = (
         False  # a program that an MPI is linked into, and that does not offer it to libraries
     )
+    # Of SYMBOLS, those that others can use, and those of others.
     defined: set[str] = field(default_factory=set)
     wanted: set[str] = field(default_factory=set)
 
@@ -101,8 +107,8 @@ def through_scripts(path: Path) -> list[Path]:
 def read_object(path: Path) -> Object:
     """Reads the headers. Raises NoProgram where there are none, or they are broken."""
     try:
-        with path.open("rb") as file:
-            return _read(path, ELFFile(file))
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+            return _read(path, data)
     except OSError as error:
         raise NoProgram(f"it cannot be read: {error.strerror}") from None
     except Exception:  # whatever broken headers lead the reader to
@@ -111,21 +117,58 @@ def read_object(path: Path) -> Object:
         ) from None
 
 
-def _read(path: Path, elf: ELFFile) -> Object:
-    if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
-        raise ELFError("neither a program nor a library")
-    about = Object(path, elf.get_machine_arch(), elf.elfclass)
-    for segment in elf.iter_segments("PT_INTERP"):
-        about.loader = segment.get_interp_name()
-    for section in elf.iter_sections():
-        if isinstance(section, SymbolTableSection) and section.name == ".dynsym":
-            for symbol in section.iter_symbols():
-                there = symbol["st_shndx"] != "SHN_UNDEF"
-                (about.defined if there else about.wanted).add(symbol.name)
-        elif isinstance(section, SymbolTableSection) and about.loader:
-            own = section.get_symbol_by_name("PMPI_Init") or []
-            about.has_mpi_inside = any(symbol["st_shndx"] != "SHN_UNDEF" for symbol in own)
+def _read(path: Path, data: mmap.mmap) -> Object:
+    if data[:4] != b"\x7fELF":
+        raise ValueError("no ELF")
+    bits, order = {1: 32, 2: 64}[data[4]], {1: "<", 2: ">"}[data[5]]
+    word = "Q" if bits == 64 else "I"
+    header = struct.unpack_from(f"{order}HHI3{word}I6H", data, 16)
+    kind, machine, segments_at, sections_at = header[0], header[1], header[4], header[5]
+    segment_size, segment_count, section_size, section_count = header[8:12]
+    if kind not in (PROGRAM, LIBRARY):
+        raise ValueError("neither a program nor a library")
+    about = Object(path, MACHINES.get(machine, f"machine {machine}"), bits)
+    for n in range(segment_count):
+        segment = struct.unpack_from(f"{order}2I6{word}", data, segments_at + n * segment_size)
+        if segment[0] == INTERPRETER:
+            at, size = (segment[2], segment[5]) if bits == 64 else (segment[1], segment[4])
+            about.loader = data[at : at + size].rstrip(b"\0").decode()
+    # Type, offset, length and the number of the section with the names, of each.
+    sections = [
+        (found[1], *found[4:7])
+        for n in range(section_count)
+        for found in [struct.unpack_from(f"{order}2I4{word}2I", data, sections_at + n * section_size)]
+    ]
+    for section in sections:
+        if section[0] == DYNAMIC_SYMBOLS:
+            for name, there in _symbols(
+                data, section, sections, f"{order}IBBH2Q" if bits == 64 else f"{order}3IBBH"
+            ):
+                (about.defined if there else about.wanted).add(name)
+        elif section[0] == ALL_SYMBOLS and about.loader:
+            own = _symbols(data, section, sections, f"{order}IBBH2Q" if bits == 64 else f"{order}3IBBH")
+            about.has_mpi_inside = any(there and name == "PMPI_Init" for name, there in own)
     return about
+
+
+def _symbols(data: mmap.mmap, section: tuple, sections: list[tuple], form: str) -> Iterator[tuple[str, bool]]:
+    """Those of SYMBOLS in a section, and whether they are defined there."""
+    _, at, size, link = section
+    _, names_at, names_size, _ = sections[link]
+    places: dict[int, str] = {}
+    for name in SYMBOLS:
+        # Names may be the ends of others.
+        found = data.find(name + b"\0", names_at, names_at + names_size)
+        while found >= 0:
+            places[found - names_at] = name.decode()
+            found = data.find(name + b"\0", found + 1, names_at + names_size)
+    if not places:
+        return
+    entry = struct.Struct(form)
+    which = 3 if entry.size == 24 else 5  # the number of the section in which it is defined
+    for symbol in entry.iter_unpack(data[at : at + size // entry.size * entry.size]):
+        if symbol[0] in places:
+            yield places[symbol[0]], symbol[which] != 0
 
 
 def privileged(path: Path) -> str | None:

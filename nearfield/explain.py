@@ -112,7 +112,7 @@ def show_nodes(found: dict[str, Any]) -> None:
         ]
         for row in rows
     ]
-    for row, line in zip(rows, words, strict=True):
+    for row, line in zip(rows, words):
         line[1] = line[1] if row["applies"] else "does not apply"
         line.append(row["about"])
     titles = ("algorithm", "predicted", "on nodes", "network", "on nodes again", "what it does")

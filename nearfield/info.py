@@ -49,12 +49,17 @@ def show(as_json: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
     emphasis = (lambda text: f"[bold]{text}[/bold]") if console.is_terminal else str
     topology, cpus = found["topology"], found["cpus"]
-    sizes = ", ".join(f"{level} {_bytes(topology.get(level, 0))}" for level in ("l1d", "l2", "l3"))
     console.print(emphasis("Machine"))
-    console.print(
-        f"  {topology.get('packages')} packages, {topology.get('cores')} cores; {sizes}; Linux {found['kernel']}"
-    )
-    console.print(f"  groups that share a last-level cache: {', '.join(topology.get('l3_groups', []))}")
+    if "error" in topology:
+        console.print(
+            f"  caches and packages are not known: {topology['error']} (libhwloc.so.15, Debian's libhwloc15); Linux {found['kernel']}"
+        )
+    else:
+        sizes = ", ".join(f"{level} {_bytes(topology[level])}" for level in ("l1d", "l2", "l3"))
+        console.print(
+            f"  {topology['packages']} packages, {topology['cores']} cores; {sizes}; Linux {found['kernel']}"
+        )
+        console.print(f"  groups that share a last-level cache: {', '.join(topology['l3_groups'])}")
     quota = "no quota" if cpus["quota"] is None else f"quota of {cpus['quota']} CPUs"
     console.print(f"  CPUs available: {cpus['available']:g} (allowed {cpus['allowed']}, {quota})")
     if found["session_groups"]:

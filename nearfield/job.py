@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from nearfield.libraries import program
+from nearfield.libraries import program, without_nearfield
 
 # Names of rank and size by launcher, and the build of Nearfield's programs for the hosts that it starts.
 LAUNCHERS = (
@@ -33,11 +32,6 @@ def present_job() -> Job | None:
         if rank in os.environ and int(os.environ.get(size, 1)) > 1:
             return Job(int(os.environ[rank]), int(os.environ[size]), abi)
     return None
-
-
-def without_nearfield(preloaded: str) -> str:
-    """What is preloaded besides Nearfield; names are separated as the loader takes them."""
-    return " ".join(name for name in re.split("[ :]", preloaded) if name and "libnearfield" not in name)
 
 
 def measure_network(job: Job) -> dict[str, Any] | None:

@@ -1,15 +1,24 @@
-"""Where the built libraries and programs of Nearfield are."""
+"""Where the built libraries and programs of Nearfield are: in a checkout, in the installed package, below a prefix of CMake's."""
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from nearfield import __version__
+
 NAMES = ("libnearfield.so", "libnearfield-heap.so")
 DEFAULT_HEAP = "shared"  # docs/decisions.md says why
-ROOT = Path(__file__).resolve().parent.parent
-PLACES = [Path(__file__).parent / "lib", ROOT / "build" / "release" / "lib"]
+PACKAGE = Path(__file__).resolve().parent
+ROOT = PACKAGE.parent  # of a checkout
+IS_CHECKOUT = (ROOT / "CMakeLists.txt").exists()
+# What tools/run.cpp has to tell Python of it, which finds by itself what pip has installed.
+ROOT_TO_TELL = "" if ROOT.name.endswith("-packages") else str(ROOT)
+# What pip has installed; a checkout; PREFIX/lib, where this package is lib/nearfield/python/nearfield.
+PLACES = [PACKAGE / "lib", ROOT / "build/release/lib", *list(PACKAGE.parents)[2:3]]
 
 
 class NotBuilt(Exception):
@@ -17,17 +26,40 @@ class NotBuilt(Exception):
 
 
 def library_directory() -> Path:
-    """The directory of libnearfield.so: NEARFIELD_LIBDIR, inside the package, or the checkout's build.
+    """The directory of libnearfield.so: NEARFIELD_LIBDIR, inside the package, the checkout's build, or below the prefix.
 
     Raises NotBuilt when there is none.
     """
     chosen = os.environ.get("NEARFIELD_LIBDIR")
     places = [Path(chosen)] if chosen else PLACES
     for place in places:
-        if (place / "libnearfield.so").exists():
+        if (place / NAMES[0]).exists():
+            if chosen:
+                _compare_versions(place)
             return place
     looked = ", ".join(str(place) for place in places)
-    raise NotBuilt(f"libnearfield.so is not in {looked}; run `make build`, or set NEARFIELD_LIBDIR")
+    raise NotBuilt(f"libnearfield.so is not in {looked}; {_advice()}, or set NEARFIELD_LIBDIR")
+
+
+def _advice() -> str:
+    return "run `make build`" if IS_CHECKOUT else "install it again"
+
+
+@functools.cache
+def _compare_versions(place: Path) -> None:
+    """Says so where the chosen libraries are of another version than this command."""
+    import ctypes
+
+    try:
+        version = ctypes.CDLL(str(place / NAMES[0])).nearfield_version
+    except (AttributeError, OSError):
+        return  # whoever loads it will say why
+    version.restype = ctypes.c_char_p
+    if (theirs := version().decode()) != __version__:
+        print(
+            f"nearfield: the libraries in {place} are of version {theirs}, this command is of {__version__}",
+            file=sys.stderr,
+        )
 
 
 def preloaded(heap: str) -> list[str]:
@@ -45,24 +77,40 @@ def _paths(names: Sequence[str]) -> list[str]:
     return [f"{directory}/{name}" for name in names]
 
 
+def without_nearfield(preloaded: str) -> str:
+    """What is preloaded besides Nearfield; names are separated as the loader takes them."""
+    return " ".join(name for name in preloaded.replace(":", " ").split() if "libnearfield" not in name)
+
+
 def with_nearfield(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, str]:
     """The environment with Nearfield preloaded: some of NAMES, or what NEARFIELD_HEAP in it asks for. Raises ValueError, NotBuilt."""
+    return env | what_loads(env, names)
+
+
+def what_loads(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, str]:
+    """What with_nearfield sets."""
     ours = _paths(names) if names else preloaded(env.get("NEARFIELD_HEAP") or DEFAULT_HEAP)
+    others = without_nearfield(env.get("LD_PRELOAD", ""))
     changed = {
-        "LD_PRELOAD": " ".join([*ours, *env.get("LD_PRELOAD", "").split()]),
+        "LD_PRELOAD": " ".join([*ours, others]).strip(),
         "NEARFIELD_LIBDIR": str(library_directory()),
     }
     # Programs built with AddressSanitizer refuse to start when anything is preloaded before its library.
     sanitizer = env.get("ASAN_OPTIONS", "")
     if "verify_asan_link_order" not in sanitizer:
         changed["ASAN_OPTIONS"] = ":".join(filter(None, [sanitizer, "verify_asan_link_order=0"]))
-    return env | changed
+    return changed
 
 
 def program(name: str) -> Path:
     """A program of Nearfield's, e.g. nearfield-probe. Raises NotBuilt."""
-    paths = [place.parent / "bin" / name for place in (library_directory(), *PLACES)]
+    places = dict.fromkeys([library_directory(), *PLACES])
+    paths = [where / name for place in places for where in (place.parent / "bin", place / "nearfield/bin")]
     for path in paths:
         if path.exists():
             return path
-    raise NotBuilt(f"{paths[0]} is not there; run `make build`")
+    if (PACKAGE / "lib").exists():
+        raise NotBuilt(
+            f"{name} is not in the wheel: it comes with a build from the source (docs/running.md, Installing)"
+        )
+    raise NotBuilt(f"{paths[0]} is not there; {_advice()}")

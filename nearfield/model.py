@@ -12,10 +12,10 @@ import os
 import socket
 import statistics
 import subprocess
-import tomllib
 from pathlib import Path
 from typing import Any
 
+from nearfield import toml
 from nearfield.job import measure_network, present_job
 from nearfield.libraries import program
 from nearfield.operations import NONBLOCKING, OWN_LOOP
@@ -76,7 +76,7 @@ def ranks_of_a_node(ranks: int, machine: str) -> int:
     if ranks > 0:
         return ranks
     described = machine_file(machine)
-    cpus = tomllib.loads(Path(described[0]).read_text()).get("cpus", 0) if described else 0
+    cpus = toml.loads(Path(described[0]).read_text()).get("cpus", 0) if described else 0
     return int(cpus) or len(os.sched_getaffinity(0))
 
 
@@ -190,9 +190,9 @@ def plot(cells: list[Cell], path: Path) -> None:
         chosen = [cell for cell in cells if _panel(cell) == panel and cell["ns"]]
         for name in dict.fromkeys(name for cell in chosen for name in cell["ns"]):
             points = [(c["bytes"], c["ns"][name] / 1000) for c in chosen if name in c["ns"]]
-            axis.plot(*zip(*points, strict=True), linewidth=1, label=name)
+            axis.plot(*zip(*points), linewidth=1, label=name)
         best = [(c["bytes"], c["ns"][c["chosen"]] / 1000) for c in chosen]
-        axis.plot(*zip(*best, strict=True), ".", color="black", markersize=3, label="chosen")
+        axis.plot(*zip(*best), ".", color="black", markersize=3, label="chosen")
         axis.set_xlabel("bytes", fontsize=7)
         axis.set_ylabel("predicted us", fontsize=7)
         axis.set_xscale("log", base=2)

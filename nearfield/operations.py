@@ -3,9 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from nearfield.libraries import ROOT
+from nearfield.libraries import IS_CHECKOUT, PACKAGE, ROOT
 
-_TABLE = (ROOT / "engine/collectives/operations.def").read_text()
+# Installed, a copy of it lies in the package.
+_TABLE = ((ROOT / "engine/collectives" if IS_CHECKOUT else PACKAGE) / "operations.def").read_text()
 
 
 def _rows(macro: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ SETTINGS = {
     "--algorithm": "NEARFIELD_ALGORITHM",
     "--heap": "NEARFIELD_HEAP",
 }
+SWITCHES = {"--stats": "NEARFIELD_STATS", "--check": "NEARFIELD_CHECK"}
 
 
 class WrongOption(Exception):

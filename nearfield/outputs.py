@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
+# Packages of the extra `report` by what they are needed for; plots are in pages of `bench` and `demo`.
+PAGE, PLOT = "jinja2", "matplotlib"
+NEEDED = {".html": (PAGE,), ".htm": (PAGE,), ".svg": (PLOT,)}
 
-def check_outputs(paths: Iterable[Path | None]) -> None:
-    """Makes nothing. Raises ValueError where one of the files cannot be written, or two of them are the same."""
+
+def need(package: str) -> None:
+    """Raises ValueError where a package of the extra `report` is not there."""
+    if not importlib.util.find_spec(package):
+        raise ValueError(
+            f"pages and plots need {package}: pip install 'nearfield[report]', or {package} itself"
+        )
+
+
+def check_outputs(paths: Iterable[Path | None], packages: Iterable[str] = ()) -> None:
+    """Makes nothing. Raises ValueError where one of the files cannot be written, or two of them are the same, or where a package that it
+    takes, besides `packages`, is not there."""
     seen: set[Path] = set()
     for path in filter(None, paths):
+        for package in (*NEEDED.get(path.suffix, ()), *packages):
+            need(package)
         if why := _obstacle(path):
             raise ValueError(f"cannot write {path}: {why}")
         if path.resolve() in seen:

@@ -110,7 +110,7 @@ def plot(cells: list, titles: bool = True) -> str:
         )
         of_it = [plain for plain, _ in cells if name_of(plain) == operation]
         states = dict.fromkeys(row["state"] for row in sorted(of_it, key=lambda row: row.get("line_ns", 0)))
-        for state, dash in zip(states, itertools.cycle(("-", "--", ":", "-.")), strict=False):
+        for state, dash in zip(states, itertools.cycle(("-", "--", ":", "-."))):
             chosen = [cell for cell in cells if (name_of(cell[0]), cell[0]["state"]) == (operation, state)]
             sizes = [plain["bytes"] for plain, _ in chosen]
             marker = "o" if len(set(sizes)) == 1 else None  # no line
@@ -152,7 +152,7 @@ def plot_protocols(rows: list[dict[str, Any]]) -> str:
     """An SVG of time per message against size, one panel per operation and state, one line per protocol."""
     panels = sorted({(row["op"], row["state"]) for row in rows})
     figure, axes = plt.subplots(1, len(panels), figsize=(4.6 * len(panels), 4), squeeze=False)
-    for axis, (operation, state) in zip(axes[0], panels, strict=True):
+    for axis, (operation, state) in zip(axes[0], panels):
         chosen = [row for row in rows if (row["op"], row["state"]) == (operation, state)]
         for protocol in dict.fromkeys(row["protocol"] for row in chosen):
             line = [row for row in chosen if row["protocol"] == protocol and row["mode"] == "nearfield"]

@@ -1,4 +1,5 @@
-"""`nearfield run`, as far as it takes Python: help, what is not understood, --host, --report and --trace. tools/run.cpp does the rest."""
+"""`nearfield run` and `exec`, as far as they take Python: help, what is not understood, --host, --report and --trace. tools/run.cpp
+does the rest."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ import signal
 import sys
 from pathlib import Path
 
-from nearfield.libraries import NotBuilt, program, with_nearfield
-from nearfield.options import SETTINGS, WrongOption, read_command, settings_of
+from nearfield.libraries import ROOT_TO_TELL, NotBuilt, program, with_nearfield
+from nearfield.options import SETTINGS, SWITCHES, WrongOption, read_command, settings_of
 
 USAGE = """\
 Usage: nearfield run [OPTIONS] LAUNCHER ARGUMENTS...
@@ -31,15 +32,25 @@ them was served it says why when the launcher has ended, unless --log is error o
                     Perfetto and Chrome; the page then says who waited for whom
   --host NAME       put an installed host's launcher and library first; `nearfield info` lists them
 """
-SWITCHES = {"--stats": "NEARFIELD_STATS", "--check": "NEARFIELD_CHECK"}
+USAGE_OF_EXEC = """\
+Usage: nearfield exec [OPTIONS] PROGRAM ARGUMENTS...
+
+Becomes a program with Nearfield: one rank, where the launcher's environment does not reach it.
+`mpiexec -n 4 apptainer exec image.sif nearfield exec ./program`
+
+  --stats, --stats-file FILE, --check, --log LEVEL, --log-file FILE, --algorithm TEXT, --heap WHICH
+                    as of `nearfield run`
+"""
 
 
-def main(arguments: list[str]) -> int:
-    """Replaces this process by the launcher; returns an exit status only when that fails, or a report is made."""
+def main(arguments: list[str], called: str) -> int:
+    """Replaces this process by the launcher, or with `exec` by a program; returns an exit status only when that fails, or a report is
+    made."""
+    usage, more = (USAGE_OF_EXEC, ()) if called == "exec" else (USAGE, ("--host", "--report", "--trace"))
     try:
-        asked = read_command(arguments, (*SETTINGS, "--host", "--report", "--trace"), USAGE, SWITCHES)
+        asked = read_command(arguments, (*SETTINGS, *more), usage, SWITCHES)
     except WrongOption as error:
-        return _fail(str(error))
+        return _fail(str(error), called)
     if not asked:
         return 0
     options, command = asked
@@ -53,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
             reporting = Reporting(*files)
         with_nearfield(env)  # says what is wrong
-        runner = [str(program("nearfield-run")), sys.executable, "last", "--", *command]
+        runner = [str(program("nearfield-run")), sys.executable, ROOT_TO_TELL, "last", "--", *command]
         if reporting:
             if not shutil.which(command[0], path=env.get("PATH")):
                 raise ValueError(f"cannot start {command[0]}: there is no such program")
@@ -61,11 +72,11 @@ def main(arguments: list[str]) -> int:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
         os.execve(runner[0], runner, env)
     except (NotBuilt, ValueError) as error:
-        return _fail(str(error))
+        return _fail(str(error), called)
     except OSError as error:
-        return _fail(f"cannot start {error.filename or command[0]}: {error.strerror}")
+        return _fail(f"cannot start {error.filename or command[0]}: {error.strerror}", called)
 
 
-def _fail(text: str) -> int:
-    print(f"nearfield run: {text}", file=sys.stderr)
+def _fail(text: str, called: str) -> int:
+    print(f"nearfield {called}: {text}", file=sys.stderr)
     return 2

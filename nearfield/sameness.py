@@ -101,4 +101,4 @@ def _only(text: str, lines: list[Columns], kept: list[int], wanted: Counter[Colu
 
 def _line(text: str, numbers: Columns) -> str:
     parts = text.split(MARK)
-    return "".join(part + number for part, number in zip(parts, [*numbers, *[""] * len(parts)], strict=False))
+    return "".join(part + number for part, number in zip(parts, [*numbers, *[""] * len(parts)]))

@@ -46,7 +46,7 @@ def show_summary(rows: list[Row]) -> None:
         cells = cells_of(found)
         if not any(cell["ratio"] for cell in cells):
             continue
-        about = dict(zip(GROUP, key, strict=True))
+        about = dict(zip(GROUP, key))
         console.print(f"\n{_heading(about, found)}", markup=False)
         _table(cells, hosts)
         complete = [cell for cell in cells if cell["ratio"] and len(cell["plain"]) == len(hosts)]
@@ -166,7 +166,7 @@ def _table(cells: list[Row], hosts: list[str]) -> None:
         columns["x floor"] = [f"{cell['floor']:.2f}" if cell["floor"] else "-" for cell in cells]
         columns["floor"] = [cell["body"] or "-" for cell in cells]
     styles = ["red" if cell["ratio"] > 1.05 else None for cell in cells]
-    print_columns(list(columns), list(zip(*columns.values(), strict=True)), styles)
+    print_columns(list(columns), list(zip(*columns.values())), styles)
 
 
 def _us(time: float | None) -> str:

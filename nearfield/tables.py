@@ -28,7 +28,7 @@ def print_columns(titles: Sequence[str], rows: Iterable[Sequence[str]], styles: 
     """Prints rows of words below their titles, aligned to the right, wherever it goes; `styles` show on a terminal."""
     console = Console(highlight=False, soft_wrap=True)
     lines = [titles, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for words, style in zip(lines, ["bold", *styles], strict=True):
-        text = "  ".join(word.rjust(width) for word, width in zip(words, widths, strict=True))
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    for words, style in zip(lines, ["bold", *styles]):
+        text = "  ".join(word.rjust(width) for word, width in zip(words, widths))
         console.print(text, style=style, markup=False)

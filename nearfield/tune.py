@@ -8,13 +8,13 @@ import platform
 import socket
 import subprocess
 import tempfile
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from nearfield import toml
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
 from nearfield.model import ask, predict, stored
@@ -121,9 +121,7 @@ def tuned_cell(op: str, ranks: int, size: int, path: Path) -> Cell | None:
     """The file's cell for a call on just so many ranks; None without one (ranks also take the nearest number's)."""
     if not path.exists():
         return None
-    cells = [
-        c for c in tomllib.loads(path.read_text()).get("cell", []) if c["op"] == op and c["ranks"] == ranks
-    ]
+    cells = [c for c in toml.loads(path.read_text()).get("cell", []) if c["op"] == op and c["ranks"] == ranks]
     return next((c for c in cells if c["bytes"] // 2 < size <= c["bytes"]), None)
 
 

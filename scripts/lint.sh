@@ -7,5 +7,6 @@ git ls-files '*.cpp' '*.hpp' 'examples/*.c' 'examples/*.h' | xargs .venv/bin/cla
 .venv/bin/ruff format -q --check .
 .venv/bin/python scripts/calls.py --check
 .venv/bin/python scripts/statistics_table.py --check
+.venv/bin/python scripts/shell.py --check
 .venv/bin/python scripts/arrows.py
 .venv/bin/python scripts/sync_pairs.py

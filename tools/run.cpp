@@ -1,9 +1,10 @@
 // nearfield-run: sets the environment and becomes the launcher. What takes a word or a file besides settings is
 // Python's (nearfield/run.py), which comes back here when it has done its part.
 //
-//   nearfield-run PYTHON first|last [OPTIONS] LAUNCHER ARGUMENTS...
+//   nearfield-run PYTHON ROOT run|exec|last [OPTIONS] LAUNCHER ARGUMENTS...
 //
-// What is not understood goes to Python, which says why; `last`: it has been there already.
+// ROOT is where Python finds the package, "" where it knows. What is not understood goes to Python, which says why;
+// `last`: it has been there already. `exec` becomes one process of a job, which nobody watches.
 //
 //   nearfield run ----- exec -----> launcher ........ ends
 //        \-- fork --> (gone)                            |
@@ -48,17 +49,24 @@ constexpr Option options[] = {
     {"--stats-file", early::stats_file.variable, true},
 };
 
-const char* python;
-bool is_last;
-char** arguments;  // of `nearfield run`
+const char *python, *root, *asked;
+char** arguments;  // behind `nearfield run`
 
 [[noreturn]] void fail(const std::string& text) {
-  std::fprintf(stderr, "nearfield run: %s\n", text.c_str());
+  std::fprintf(stderr, "nearfield %s: %s\n", std::strcmp(asked, "exec") ? "run" : asked, text.c_str());
   std::exit(2);
 }
 
+// As scripts/nearfield does.
+constexpr const char* bootstrap =
+    "import sys\n"
+    "is_nearfields_command = True\n"
+    "sys.path[: sys.path[0] == ''] = filter(None, [sys.argv.pop(1)])\n"
+    "from nearfield.cli import main\n"
+    "main()";
+
 [[noreturn]] void become_python(std::vector<const char*> words, const std::string& otherwise) {
-  words.insert(words.begin(), {python, "-P", "-m"});
+  words.insert(words.begin(), {python, "-c", bootstrap, root});
   words.push_back(nullptr);
   execv(python, const_cast<char**>(words.data()));
   fail(otherwise);
@@ -66,8 +74,8 @@ char** arguments;  // of `nearfield run`
 
 // `why`: where Python has nothing to say, or cannot be asked.
 [[noreturn]] void leave_to_python(const std::string& why) {
-  if (is_last) fail(why);
-  std::vector<const char*> words = {"nearfield", "run"};
+  if (!std::strcmp(asked, "last")) fail(why);
+  std::vector<const char*> words = {asked};
   for (char** word = arguments; *word; ++word) words.push_back(*word);
   become_python(words, why);
 }
@@ -100,15 +108,17 @@ char** read_options() {
   return rest;
 }
 
-// Where the libraries are: NEARFIELD_LIBDIR, or beside the directory of this program.
+// Where the libraries are: NEARFIELD_LIBDIR, beside the directory of this program, or two above it
+// (LIBDIR/nearfield/bin).
 std::string library_directory() {
   std::string directory = value_of(early::libraries.variable);
   if (directory.empty()) {
     char self[PATH_MAX];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
     directory.assign(self, std::size_t(length > 0 ? length : 0));
-    directory.resize(std::min(directory.rfind('/'), directory.size()));
-    directory = directory.substr(0, directory.rfind('/')) + "/lib";
+    for (int up = 0; up < 2; ++up) directory.resize(std::min(directory.rfind('/'), directory.size()));
+    if (access((directory + "/lib/libnearfield.so").c_str(), F_OK) == 0) directory += "/lib";
+    else directory.resize(std::min(directory.rfind('/'), directory.size()));
   }
   if (access((directory + "/libnearfield.so").c_str(), F_OK) != 0)
     leave_to_python("libnearfield.so is not in " + directory);
@@ -124,7 +134,13 @@ std::string preload(const std::string& directory) {
   std::string names = directory + "/libnearfield.so";
   if (heap == early::heaps[0]) names += " " + directory + "/libnearfield-heap.so";
   const std::string others = value_of("LD_PRELOAD");
-  return others.empty() ? names : names + " " + others;
+  for (std::size_t at = 0, end; at < others.size(); at = end + 1) {
+    end = std::min(others.find_first_of(": ", at), others.size());
+    const std::string name = others.substr(at, end - at);
+    // Ours may have been set already, outside of a container.
+    if (!name.empty() && name.find("libnearfield") == name.npos) names += " " + name;
+  }
+  return names;
 }
 
 // Programs change their directory. `pattern`: where % is written twice.
@@ -221,7 +237,7 @@ std::string report_afterwards(char** command) {
     _exit(0);
   }
   const std::string told = shell_status(status);
-  std::vector<const char*> words = {"nearfield.afterwards", file.c_str(), told.c_str()};
+  std::vector<const char*> words = {"afterwards", file.c_str(), told.c_str()};
   for (char** word = command; *word; ++word) words.push_back(*word);
   become_python(words, "nothing was served");
 }
@@ -229,14 +245,16 @@ std::string report_afterwards(char** command) {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count < 3) fail("this is called by `nearfield run`");
+  asked = count < 4 ? "run" : words[3];
+  if (count < 4) fail("this is called by `nearfield run`");
   python = words[1];
-  is_last = !std::strcmp(words[2], "last");
-  arguments = words + 3;
+  root = words[2];
+  arguments = words + 4;
   char** const command = read_options();
   const std::string directory = library_directory(), names = preload(directory), level = value_of(early::log.variable);
   std::string outcome;
-  if (level != early::log_levels[0] && level != early::log_levels[1]) outcome = report_afterwards(command);
+  if (std::strcmp(asked, "exec") && level != early::log_levels[0] && level != early::log_levels[1])
+    outcome = report_afterwards(command);
   if (!outcome.empty()) set(early::outcome.variable, outcome);
   set("LD_PRELOAD", names);
   set(early::libraries.variable, directory);

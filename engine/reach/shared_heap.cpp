@@ -2,12 +2,28 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
 #include <optional>
 #include <type_traits>
 
+#include "engine/base/log.hpp"
 #include "heap/heap.h"
 
 namespace nearfield::reach {
+namespace {
+
+// Whether it is of the same version as libnearfield.so, which tests of the engine do without.
+bool is_ours() {
+  using Version = const char*();
+  auto* const ours = reinterpret_cast<Version*>(dlsym(RTLD_DEFAULT, "nearfield_version"));
+  auto* const heaps = reinterpret_cast<Version*>(dlsym(RTLD_DEFAULT, "nearfield_heap_version"));
+  if (!heaps || !ours || !std::strcmp(ours(), heaps())) return heaps != nullptr;
+  log_line(LogLevel::warn, "libnearfield.so is of version %s, libnearfield-heap.so of %s: peers do not map its memory",
+           ours(), heaps());
+  return false;
+}
+
+}  // namespace
 
 const SharedHeap* SharedHeap::find() {
   // Static, since MPI_Init must not fail for want of memory.
@@ -18,7 +34,7 @@ const SharedHeap* SharedHeap::find() {
       return function != nullptr;
     };
     const bool there =
-        look_up(heap.current_, "nearfield_heap_current") && look_up(heap.serves_, "nearfield_heap_serves") &&
+        is_ours() && look_up(heap.current_, "nearfield_heap_current") && look_up(heap.serves_, "nearfield_heap_serves") &&
         look_up(heap.descriptor_, "nearfield_heap_descriptor") && look_up(heap.contains_, "nearfield_heap_contains") &&
         look_up(heap.on_fork_, "nearfield_heap_on_fork") && look_up(heap.place_, "nearfield_heap_place") &&
         look_up(heap.stats_, "nearfield_heap_stats") && look_up(heap.use_, "nearfield_heap_use") &&

@@ -201,6 +201,15 @@ Function* attach_shim(const char* abi, void* host) {
     early::leave_word(reason);
     return nullptr;
   }
+  const auto version = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_version"));
+  if (!version || std::strcmp(version(), NEARFIELD_VERSION)) {
+    char reason[4096 + 256];
+    std::snprintf(reason, sizeof reason, "libnearfield.so is of version %s, %s of %s", NEARFIELD_VERSION, file,
+                  version ? version() : "another");
+    say(Level::warn, "%s; the host MPI serves every call", reason);
+    early::leave_word(reason);
+    return nullptr;
+  }
   const auto attach = reinterpret_cast<int (*)(void*, std::uint64_t)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
   if (!attach || !attach(host, mpi::numbering)) return nullptr;
   loader.last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
@@ -393,7 +402,7 @@ WIN_GET_ATTR(6, pmpi_win_get_attr__)
 WIN_GET_ATTR(7, PMPI_WIN_GET_ATTR)
 WIN_GET_ATTR(8, ompi_win_get_attr_f)
 
-// Version of the library, e.g. "0.1.0".
+// Version of the library, e.g. "0.2.0".
 __attribute__((visibility("default"))) const char* nearfield_version() { return NEARFIELD_VERSION; }
 
 // Whose ABI the MPI of this process has that Nearfield serves: "mpich", "ompi" or "abi"; nullptr where there is no MPI,

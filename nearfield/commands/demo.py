@@ -1,7 +1,5 @@
 """`nearfield demo`: what programs gain here (nearfield/demo.py)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +18,7 @@ def demo(
     Then operations by size; a report of it all goes to one page.
     """
     from nearfield.demo import run_demo
-    from nearfield.outputs import check_outputs
+    from nearfield.outputs import PLOT, check_outputs
 
-    check_outputs((out, out.with_suffix(".json")))
+    check_outputs((out, out.with_suffix(".json")), [PLOT])
     run_demo(out, quick)

@@ -1,8 +1,6 @@
 """`nearfield explain`: what a call would take, and why (nearfield/explain.py)."""
 
-from __future__ import annotations
-
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -13,9 +11,9 @@ from nearfield.commands.registry import command
 @command
 def explain(
     op: Annotated[str, typer.Argument(help="A collective, or message.")],
-    ranks: Annotated[int | None, typer.Option(min=1, help="Number of ranks; 2 unless given.")] = None,
+    ranks: Annotated[Optional[int], typer.Option(min=1, help="Number of ranks; 2 unless given.")] = None,
     bytes: Annotated[
-        str | None, typer.Option(help="Of one rank's vector or block: 4096, 4K, 1M; 8 unless given.")
+        Optional[str], typer.Option(help="Of one rank's vector or block: 4096, 4K, 1M; 8 unless given.")
     ] = None,
     nodes: Annotated[int, typer.Option(min=1, help="Over so many nodes, of --ranks-per-node.")] = 1,
     ranks_per_node: Annotated[int, typer.Option(min=0, help=RANKS_PER_NODE)] = 0,

@@ -1,7 +1,5 @@
 """`nearfield info`: what this machine offers (nearfield/info.py)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

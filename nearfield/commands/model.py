@@ -1,9 +1,7 @@
 """`nearfield model`: what every algorithm is estimated to cost (nearfield/model.py, nearfield/simulate.py)."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -43,8 +41,8 @@ def model(
     shift: Annotated[
         int, typer.Option(min=0, help="Simulated: bytes between the places of two ranks' buffers.")
     ] = 0,
-    json: Annotated[Path | None, typer.Option(help="Write the cells as JSON.")] = None,
-    svg: Annotated[Path | None, typer.Option("--svg", "--plot", help="Write a plot.")] = None,
+    json: Annotated[Optional[Path], typer.Option(help="Write the cells as JSON.")] = None,
+    svg: Annotated[Optional[Path], typer.Option("--svg", "--plot", help="Write a plot.")] = None,
 ) -> None:
     """Estimate what every algorithm costs, and which is chosen."""
     from json import dumps
@@ -84,7 +82,7 @@ def model(
         models.plot(cells, svg)
 
 
-def _constants(json: Path | None, svg: Path | None) -> None:
+def _constants(json: Optional[Path], svg: Optional[Path]) -> None:
     from json import dumps
 
     from nearfield import model as models
@@ -103,8 +101,8 @@ def _simulate(
     machine: str,
     state: str,
     shift: int,
-    json: Path | None,
-    svg: Path | None,
+    json: Optional[Path],
+    svg: Optional[Path],
 ) -> None:
     from json import dumps
 

@@ -1,9 +1,7 @@
 """`nearfield plan`: what a job needs of a node's memory (nearfield/plan.py)."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -33,7 +31,7 @@ def plan(
     windows: Annotated[str, typer.Option(help="Windows' memory of a rank.")] = "",
     alloc_mem: Annotated[str, typer.Option(help="MPI_Alloc_mem's of a rank.")] = "",
     job: Annotated[
-        Path | None,
+        Optional[Path],
         typer.Option(
             help="For a program that has run: a file that NEARFIELD_STATS_FILE has had written, or the directory of all."
         ),

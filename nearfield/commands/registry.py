@@ -1,7 +1,5 @@
 """Where subcommands register, and what becomes of their failures."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Annotated

@@ -1,9 +1,7 @@
 """`nearfield report`: the page of a run again (nearfield/report.py)."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -14,11 +12,14 @@ from nearfield.commands.registry import command
 def report(
     run: Annotated[Path, typer.Argument(help="What `nearfield run --report` has stored beside its page.")],
     out: Annotated[
-        Path | None, typer.Option(help="The page; by default beside it, of the same name.")
+        Optional[Path], typer.Option(help="The page; by default beside it, of the same name.")
     ] = None,
 ) -> None:
     """Write the page of a run again, from its JSON."""
     from nearfield import recording
+    from nearfield.outputs import PAGE, need
+
+    need(PAGE)
     from nearfield import report as pages
 
     found = recording.load(run)

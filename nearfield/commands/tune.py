@@ -1,10 +1,8 @@
 """`nearfield tune`: a file of what is fastest here (nearfield/tune.py)."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -19,7 +17,7 @@ def tune(
     sizes: Annotated[str, typer.Option(help="Bytes: 8:4M (powers of two), or a list.")] = "8:4M",
     host: Annotated[str, typer.Option(help="The host whose launcher starts the ranks.")] = "mpich",
     seconds: Annotated[float, typer.Option(min=0, help="Time per operation and size.")] = 0.3,
-    out: Annotated[Path | None, typer.Option(help="The file; by default where ranks look for it.")] = None,
+    out: Annotated[Optional[Path], typer.Option(help="The file; by default where ranks look for it.")] = None,
 ) -> None:
     """Measure the fastest algorithms, for NEARFIELD_CHOOSE=file.
 

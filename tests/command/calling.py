@@ -13,7 +13,7 @@ COMMAND = str(ROOT / "scripts/nearfield")
 
 def nearfield(*arguments: str, **env: str) -> Completed:
     """What the command says and returns: in this process, but for those that take a launcher's command line."""
-    if arguments[0] in ("run", "compare"):
+    if arguments[0] in ("run", "compare", "check"):
         process = subprocess.run(
             [COMMAND, *arguments], env={**os.environ, **env}, capture_output=True, text=True, timeout=60
         )

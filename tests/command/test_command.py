@@ -53,6 +53,52 @@ def test_what_takes_a_command_line_needs_no_typer() -> None:
         assert not loaded & {"typer", "jinja2", "numpy", "matplotlib", "nearfield.commands"}
 
 
+@pytest.mark.parametrize("arguments", ["run --help", "exec --help", "env", "check sh"])
+def test_what_jobs_need_is_the_standard_library_alone(arguments: str) -> None:
+    words = [sys.executable, "-S", "-c", "from nearfield.cli import main; main()", *arguments.split()]
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.returncode in (0, 1) and done.stdout and not done.stderr, done.stderr
+    words[-len(arguments.split()) :] = ["info"]
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.returncode == 1 and "pip install typer" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_process_gets_what_a_job_script_sets() -> None:
+    shown = subprocess.run(
+        [COMMAND, "exec", "--stats", "env"], capture_output=True, text=True, check=True
+    ).stdout
+    script = f'eval "$({COMMAND} env --stats)"; exec env'
+    by_script = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    ours = ("LD_PRELOAD", "NEARFIELD", "ASAN_OPTIONS")
+    sets = [{line for line in text.splitlines() if line.startswith(ours)} for text in (shown, by_script)]
+    assert (
+        sets[0] == sets[1]
+        and "NEARFIELD_STATS=1" in sets[0]
+        and any("libnearfield-heap.so" in line for line in sets[0])
+    )
+    # Once is enough, also where another copy has been preloaded outside of a container.
+    again = {"LD_PRELOAD": "/elsewhere/libnearfield.so:/lib/x/libother.so"}
+    for words in ([COMMAND, "exec", "env"], ["sh", "-c", f'eval "$({COMMAND} env)"; exec env']):
+        done = subprocess.run(words, env=os.environ | again, capture_output=True, text=True)
+        (preloads,) = [line for line in done.stdout.splitlines() if line.startswith("LD_PRELOAD=")]
+        assert "elsewhere" not in preloads and preloads.endswith("libnearfield-heap.so /lib/x/libother.so"), (
+            preloads
+        )
+
+
+def test_csh_is_told_in_its_own_words() -> None:
+    lines = subprocess.run(
+        [COMMAND, "env", "--csh"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert all(line.startswith("setenv ") and line.endswith(";") for line in lines), lines
+
+
+@pytest.mark.parametrize("arguments", ["env --nosuch", "env true", "exec --report x.html true", "exec"])
+def test_what_env_and_exec_do_not_take_is_said(arguments: str) -> None:
+    done = subprocess.run([COMMAND, *arguments.split()], capture_output=True, text=True)
+    assert done.returncode == 2 and f"nearfield {arguments.split()[0]}: " in done.stderr, done.stderr
+
+
 def test_shells_complete_subcommands() -> None:
     env = {"_NEARFIELD_COMPLETE": "complete_bash", "COMP_WORDS": "nearfield exp", "COMP_CWORD": "1"}
     done = subprocess.run([COMMAND], env={**os.environ, **env}, capture_output=True, text=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nearfield import explain as explaining
-from nearfield.job import LAUNCHERS, Job, present_job, without_nearfield
-from nearfield.libraries import program
+from nearfield.job import LAUNCHERS, Job, present_job
+from nearfield.libraries import program, without_nearfield
 from tests.command.calling import nearfield
 from tests.mpi.jobs import ROOT
 

@@ -9,6 +9,7 @@
 #include "engine/base/outcome.hpp"
 #include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
+#include "mpi/shim/process/version.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -64,10 +65,10 @@ void tell_outcome(const Outcome& outcome) try {
   if (outcome.rank) return;
   const std::string under = describe_host();
   if (!why.empty())
-    return log_line(LogLevel::info, "Nearfield %s under %s: ranks: %d; the host serves every call: %s",
-                    NEARFIELD_VERSION, under.c_str(), outcome.size, why.c_str());
+    return log_line(LogLevel::info, "Nearfield %s under %s: ranks: %d; the host serves every call: %s", version(),
+                    under.c_str(), outcome.size, why.c_str());
   log_line(LogLevel::info, "Nearfield %s under %s: ranks: %d, on this node: %d; reach: %s; heap: %s; messages: %s",
-           NEARFIELD_VERSION, under.c_str(), outcome.size, outcome.near.ranks, describe_reach(outcome.near).c_str(),
+           version(), under.c_str(), outcome.size, outcome.near.ranks, describe_reach(outcome.near).c_str(),
            describe_heap(), the_messenger ? "carried" : "the host's");
 } catch (const OutOfMemory&) {  // the line is omitted
 }

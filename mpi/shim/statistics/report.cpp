@@ -13,6 +13,7 @@
 #include "engine/base/json.hpp"
 #include "engine/base/log_line.hpp"
 #include "engine/choosing/decisions.hpp"
+#include "mpi/shim/process/version.hpp"
 #include "mpi/shim/statistics/table.hpp"
 
 namespace nearfield::mpi::statistics {
@@ -183,7 +184,7 @@ std::string decisions() {
 
 std::string json_of(const std::vector<Section>& sections, const early::Speaker& who, int size) {
   Members file, process;
-  file.add("nearfield", json::quoted(NEARFIELD_VERSION));
+  file.add("nearfield", json::quoted(version()));
   file.add("host", json::quoted(who.host));
   file.add("process", std::to_string(who.process));
   file.add("rank", std::to_string(who.rank));

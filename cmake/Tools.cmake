@@ -1,0 +1,32 @@
+# Programs that the command starts. As the libraries they run from glibc 2.28 on, and need no other library.
+function(nearfield_tool name)
+  add_executable(${name} ${ARGN})
+  target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+  if(NEARFIELD_TESTS_ALONE)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+endfunction()
+
+if(TARGET nearfield_topology)
+  nearfield_tool(nearfield-probe tools/probe.cpp)
+  target_link_libraries(nearfield-probe PRIVATE nearfield_topology)
+  nearfield_old_glibc(nearfield-probe libm.so.6 libdl.so.2 libpthread.so.0)
+endif()
+
+add_library(nearfield_simulation STATIC tools/simulation/caches.cpp)
+target_link_libraries(nearfield_simulation PUBLIC nearfield_engine)
+nearfield_tool(nearfield-simulate tools/simulate.cpp)
+target_link_libraries(nearfield-simulate PRIVATE nearfield_simulation)
+
+nearfield_tool(nearfield-model tools/model.cpp tools/calibrate.cpp)
+nearfield_tool(nearfield-plan tools/plan.cpp)
+foreach(name nearfield-simulate nearfield-model nearfield-plan)
+  target_link_libraries(${name} PRIVATE nearfield_engine)
+  nearfield_old_glibc(${name} libm.so.6 libdl.so.2 libpthread.so.0)
+endforeach()
+
+nearfield_tool(nearfield-wire tools/wire.cpp)
+
+# In front of every job: what it does not load takes no time.
+nearfield_tool(nearfield-run tools/run.cpp)
+nearfield_old_glibc(nearfield-run)

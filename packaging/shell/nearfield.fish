@@ -1,0 +1,1 @@
+complete --command nearfield --no-files --arguments "(env _NEARFIELD_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) nearfield)" --condition "env _NEARFIELD_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) nearfield"
