@@ -121,12 +121,13 @@ TEST(Fastbox, TheModelNoticesAnAnnouncementThatIsLostOrReadTwice) {
   EXPECT_FOUND(explore_box(4, 2, {.preemptions = 2, .mutation = {.no_zeros = true}}));
 }
 
-// Records of an eighth of the ring, and two short ones behind its end. Where the second of these begins lies what is
-// its header but for the bytes behind it: payload of the turn before. The reader tells how far it is once in a quarter.
+// Records of an eighth of the ring, one up to its last line, and two short ones behind its end. Where the second of
+// these begins lies what is its header but for the bytes behind it: payload of the turn before. The reader tells how
+// far it is once in a quarter.
 Explored explore_turn(const Options& options) {
-  constexpr std::size_t longest = 15000, count = 10;
-  constexpr std::size_t length[count] = {longest, longest, longest, longest, longest,
-                                         longest, longest, longest, 100,     8};
+  constexpr std::size_t longest = 15000, to_the_last_line = 10624, count = 11;
+  static constexpr std::size_t length[count] = {longest, longest, longest,          longest, longest, longest,
+                                                longest, longest, to_the_last_line, 100,     8};
   constexpr std::uint32_t number = count + 1;  // of the last record: one has been skipped
   static std::vector<std::byte> bytes(longest), received(longest);
   for (std::size_t i = 0; i < longest; ++i) bytes[i] = std::byte(i % 251);
@@ -141,8 +142,7 @@ Explored explore_turn(const Options& options) {
     request.envelope = {context, 0, 0};
     request.member = 1 - me;
     request.is_send = me == 0;
-    request.data = {(me ? received : bytes).data(), length[i], {}};
-    if (i == count - 1 && me == 0) request.data.address += 1;
+    request.data = {me ? received.data() : bytes.data() + (i == count - 1), std::uint64_t{length[i]}, {}};
     messenger.start(request);
     return request;
   };
