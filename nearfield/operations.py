@@ -38,6 +38,11 @@ MOVES = ("put", "get", "accumulate", "get-accumulate")
 ON_WORDS = ("fetch-and-op", "compare-and-swap")
 SYNCHRONIZES = ("fence", "pscw", "lock", "lock-shared")
 ONE_SIDED = MOVES + ON_WORDS + SYNCHRONIZES
+# What is made of whole elements of 8 bytes.
+_COMBINED = re.findall(r"^OPERATION\((\w+),\s*\{.*?\},\s*\{.*?\},\s*(\w+)", _TABLE, re.MULTILINE)
+WITH_ELEMENTS = tuple(op for op, combined in _COMBINED if combined != "none")
+WITH_ELEMENTS += (*(f"i{op}" for op in WITH_ELEMENTS), "accumulate", "get-accumulate")
+WITH_ELEMENTS += tuple(op for op in PATTERNS if op.startswith("ddt-"))
 MEASURED = COLLECTIVES + NONBLOCKING + MESSAGES + ONE_SIDED
 WINDOWS = ("create", "allocate", "shared", "dynamic")
 TARGETS = ("one", "apart", "own")

@@ -47,7 +47,7 @@ def show_summary(rows: list[Row]) -> None:
         if not any(cell["ratio"] for cell in cells):
             continue
         about = dict(zip(GROUP, key))
-        console.print(f"\n{_heading(about, found)}", markup=False)
+        console.print(f"\n{heading(about, found)}", markup=False)
         _table(cells, hosts)
         complete = [cell for cell in cells if cell["ratio"] and len(cell["plain"]) == len(hosts)]
         ratios = [(f"{name_of(about)} of {cell['bytes']}", cell["ratio"]) for cell in complete]
@@ -127,7 +127,8 @@ def _mean_and_worst(ratios: list[tuple[str, float]], rows: list[Row]) -> str:
     return f"geometric mean {mean:.2f}, worst {worst:.2f} ({cell} bytes), cells: {len(ratios)}"
 
 
-def _heading(about: Row, rows: list[Row]) -> str:
+def heading(about: Row, rows: list[Row]) -> str:
+    """What the cells of a group have in common: its values by GROUP, and its rows for the time of a line."""
     words = [name_of(about), f"{about['ranks']} ranks", f"{about['buffers']} buffers"]
     words += [f"loop {about['loop']}"] * (about["loop"] not in (None, OWN_LOOP))
     words += [f"{about['nodes']} nodes"] * bool(about["nodes"])
@@ -149,8 +150,8 @@ def _table(cells: list[Row], hosts: list[str]) -> None:
     cells = [cell for cell in cells if cell["ratio"] is not None]
     columns: dict[str, list[str]] = {"bytes": [str(cell["bytes"]) for cell in cells]}
     for host in hosts:
-        columns[f"{host} us"] = [_us(cell["plain"].get(host)) for cell in cells]
-    columns["Nearfield us"] = [_us(statistics.median(cell["nearfield"].values())) for cell in cells]
+        columns[f"{host} us"] = [microseconds(cell["plain"].get(host)) for cell in cells]
+    columns["Nearfield us"] = [microseconds(statistics.median(cell["nearfield"].values())) for cell in cells]
     columns["ratio" if len(hosts) == 1 else "to best"] = [
         f"{cell['ratio']:.2f}" if len(cell["plain"]) == len(hosts) else f"({cell['ratio']:.2f})"
         for cell in cells
@@ -161,7 +162,7 @@ def _table(cells: list[Row], hosts: list[str]) -> None:
         columns["to own"] = [f"{cell['own']:.2f}" if cell["own"] else "-" for cell in cells]
     columns["algorithm"] = [cell["algorithm"] for cell in cells]
     if any(cell["predicted"] for cell in cells):
-        columns["model us"] = [_us(cell["predicted"]) for cell in cells]
+        columns["model us"] = [microseconds(cell["predicted"]) for cell in cells]
     if any(cell["floor"] for cell in cells):
         columns["x floor"] = [f"{cell['floor']:.2f}" if cell["floor"] else "-" for cell in cells]
         columns["floor"] = [cell["body"] or "-" for cell in cells]
@@ -169,7 +170,8 @@ def _table(cells: list[Row], hosts: list[str]) -> None:
     print_columns(list(columns), list(zip(*columns.values())), styles)
 
 
-def _us(time: float | None) -> str:
+def microseconds(time: float | None) -> str:
+    """A time as tables show it."""
     return (
         "-" if time is None else f"{time:.3f}" if time < 1 else f"{time:.2f}" if time < 100 else f"{time:.0f}"
     )

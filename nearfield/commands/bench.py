@@ -45,6 +45,13 @@ def bench(
     ] = "used",
     seconds: Annotated[float, typer.Option(min=0, help="Time per operation, size and kind of buffer.")] = 1.0,
     quick: Annotated[bool, typer.Option(help="Every fourth power of two, 0.15 s each.")] = False,
+    scan: Annotated[
+        bool,
+        typer.Option(
+            help="Also the sizes beside each power of two and halfway to the next one; at the end the cells that take 1.2"
+            " times as long as both of their neighbours."
+        ),
+    ] = False,
     algorithm: Annotated[str, typer.Option(help="As NEARFIELD_ALGORITHM.")] = "",
     heap: Annotated[str, typer.Option(help="shared or off: where the buffers lie.")] = "shared",
     floor: Annotated[bool, typer.Option(help="Also bare code on mapped memory, in turn.")] = False,
@@ -144,6 +151,7 @@ def bench(
     from nearfield.nodes import crossing
     from nearfield.nodes.bed import several_nodes
     from nearfield.outputs import PLOT, check_outputs
+    from nearfield.scan import as_given, scanned, show_bumps
     from nearfield.summary import show_summary
     from nearfield.values import check_words, parse_ranks, parse_sizes
 
@@ -173,9 +181,10 @@ def bench(
     crossed: list[dict] = []
     failures: list[str] = []
     with several_nodes(nodes, delay, rate, not shared_cpus) as bed:
-        if each or not bed:
-            rows = run_bench(
-                *(operations, counts, lengths, names, buffers.split(","), each, algorithm, heap, floor),
+        measured = (scanned if scan else as_given)(operations, lengths) if each or not bed else []
+        for group, of_group in measured:
+            rows += run_bench(
+                *(group, counts, of_group, names, buffers.split(","), each, algorithm, heap, floor),
                 protocols=protocol.split(","),
                 short=short,
                 bed=bed,
@@ -189,6 +198,8 @@ def bench(
             crossed = crossing.count(bed, operations, counts, lengths, names, algorithm, heap)
     error = add_predictions(rows)
     show_summary(rows)
+    if scan:
+        show_bumps(rows)
     crossing.show(crossed)
     if error is not None:
         typer.echo(f"median error of the model: {error:.0%}", err=True)
