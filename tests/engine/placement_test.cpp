@@ -213,7 +213,7 @@ TEST(Numa, ReadsWhatANodeHasLeft) {
 
 struct Here : ::testing::Test {
   void SetUp() override {
-    if (auto& nodes = memory_nodes(); !nodes) GTEST_SKIP() << nodes.error().text;
+    if (auto& nodes = machine::memory_nodes(); !nodes) GTEST_SKIP() << nodes.error().text;
     const int here = 0;
     if (auto asked = numa::where(&here, 1); !asked) GTEST_SKIP() << asked.error().text;
   }
@@ -233,7 +233,8 @@ TEST_F(Here, ComponentsLieWhereTheyWereAskedForAndApart) {
   const auto header = arena.allocate(4096, 4096);
   ASSERT_TRUE(header);
   EXPECT_EQ(*header, 0u);
-  CopyBuffers buffers(segment, arena, 2 * MiB);
+  Allowance collapsing;
+  CopyBuffers buffers(segment, arena, 2 * MiB, collapsing);
   EXPECT_EQ(placer.counts(Component::copy_buffers).asked, 0u) << "nobody has needed one";
   EXPECT_NE(buffers.take(1000), 0u);
   const auto words = arena.allocate(100, 64), box = arena.allocate(100, 64, Component::fastboxes);
