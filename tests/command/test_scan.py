@@ -19,7 +19,7 @@ def curve(times: dict[int, float], noise: float = 0.01, **others) -> list[dict]:
         "state": "near",
         "host": "impi",
     }
-    about |= {"heap": "shared", "protocol": "auto", "loop": 0, "algorithm": "slots"} | others
+    about |= {"heap": "shared", "protocol": "auto", "loop": "own", "algorithm": "slots"} | others
     return [
         about | {"bytes": size, "median": us, "lower": us * (1 - noise), "upper": us * (1 + noise)}
         for size, us in times.items()
@@ -80,7 +80,7 @@ def test_the_report_says_what_is_on_both_sides(capsys: pytest.CaptureFixture[str
     rows[0]["algorithm"] = "line"
     show_bumps(rows)
     shown = capsys.readouterr().out
-    assert "bcast, 2 ranks, used buffers, near, impi" in shown
+    assert "bcast, 2 ranks, used buffers, a line one way: near, impi" in shown
     found = " ".join(shown.splitlines()[-1].split())
     assert found == "128-256 0.600 64 0.100 512 0.200 3.00 slots line slots"
     show_bumps(curve({64: 0.1, 128: 0.2, 256: 0.3}))
