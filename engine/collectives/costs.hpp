@@ -139,13 +139,14 @@ inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
 inline double least_chunk(const Shape& s) {
   return constants::chunk_tellings * line_within(s, s.size) / (handed(s, &Handing::fill) + handed(s, &Handing::empty));
 }
-// A pipeline from or to a root: its chunks, and the copies that do not overlap. The number of the first chunk comes before
-// its bytes, and the root looks at all members for them, and for the buffers that they have read.
+// A pipeline from or to a root: its chunks, and the copies that do not overlap. The number of the first chunk comes
+// before its bytes, and the root looks at all members for them, and for the buffers that they have read.
 inline double pipelined(const Shape& s, double bytes, double fill, double empty) {
   const double longest = double(s.buffer_bytes),
                chunk = std::min(std::max(bytes / constants::chunks_wanted, least_chunk(s)), longest);
   const double chunks = std::max(std::ceil(bytes / chunk), 1.0);
-  return (1 + chunks) * line_within(s, s.size) + 2 * looking(s) + std::max(fill, empty) + std::min(fill, empty) / chunks;
+  return (1 + chunks) * line_within(s, s.size) + 2 * looking(s) + std::max(fill, empty) +
+         std::min(fill, empty) / chunks;
 }
 
 inline double in_bytes(const Call& call) { return double(call.bytes); }

@@ -55,7 +55,8 @@ class ProgressThread::Place {
     if (looked_ && now - looked_ < cpu_known) return;
     looked_ = now;
     std::ranges::transform(ranks_, cpus_of_ranks_.begin(), machine::cpus_of);
-    const auto spare_cpus = machine::find_spare_cpus(granted_, machine::cpus_of(getpid()), cpus_of_ranks_, near_, quota_);
+    const auto spare_cpus =
+        machine::find_spare_cpus(granted_, machine::cpus_of(getpid()), cpus_of_ranks_, near_, quota_);
     cpu_set_t mask;
     CPU_ZERO(&mask);
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)

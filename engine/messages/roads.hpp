@@ -17,8 +17,8 @@ struct Limits {
 inline Limits limits(const Settings& settings, bool oversubscribed, double own) {
   const bool automatic = settings.protocol == Protocol::automatic;
   // Ranks that share CPUs share private caches: there the small ring of the pair is at hand, and nothing else comes
-  // near one copy, since staged messages need a turn of both for every few buffers. What is short beside a private cache
-  // loses more when the program writes it again than a second copy costs.
+  // near one copy, since staged messages need a turn of both for every few buffers. What is short beside a private
+  // cache loses more when the program writes it again than a second copy costs.
   const bool by_buffers = (automatic && !oversubscribed) || settings.protocol == Protocol::copy_buffers;
   return {
       by_buffers ? std::min<std::uint64_t>(settings.eager_bytes, tuning::constants::short_copy) : settings.eager_bytes,

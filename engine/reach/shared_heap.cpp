@@ -34,11 +34,11 @@ const SharedHeap* SharedHeap::find() {
       return function != nullptr;
     };
     const bool there =
-        is_ours() && look_up(heap.current_, "nearfield_heap_current") && look_up(heap.serves_, "nearfield_heap_serves") &&
-        look_up(heap.descriptor_, "nearfield_heap_descriptor") && look_up(heap.contains_, "nearfield_heap_contains") &&
-        look_up(heap.on_fork_, "nearfield_heap_on_fork") && look_up(heap.place_, "nearfield_heap_place") &&
-        look_up(heap.stats_, "nearfield_heap_stats") && look_up(heap.use_, "nearfield_heap_use") &&
-        look_up(heap.pause_, "nearfield_heap_pause");
+        is_ours() && look_up(heap.current_, "nearfield_heap_current") &&
+        look_up(heap.serves_, "nearfield_heap_serves") && look_up(heap.descriptor_, "nearfield_heap_descriptor") &&
+        look_up(heap.contains_, "nearfield_heap_contains") && look_up(heap.on_fork_, "nearfield_heap_on_fork") &&
+        look_up(heap.place_, "nearfield_heap_place") && look_up(heap.stats_, "nearfield_heap_stats") &&
+        look_up(heap.use_, "nearfield_heap_use") && look_up(heap.pause_, "nearfield_heap_pause");
     return there ? std::optional(heap) : std::nullopt;
   }();
   return found ? &*found : nullptr;

@@ -90,8 +90,8 @@ Settings read_settings(std::string& complaints);
 }  // namespace nearfield::settings
 
 namespace nearfield {
-using settings::Choosing, settings::Meeting, settings::Progressing, settings::Protocol, settings::Publishing, settings::Reporting,
-    settings::Settings, settings::WaitStyle;
+using settings::Choosing, settings::Meeting, settings::Progressing, settings::Protocol, settings::Publishing,
+    settings::Reporting, settings::Settings, settings::WaitStyle;
 using settings::name, settings::read_settings, settings::SettingRow, settings::settings_table, settings::SettingValue,
     settings::stored_machine, settings::stored_tuning, settings::value_of;
 }  // namespace nearfield

@@ -121,7 +121,11 @@ def test_each_run_has_the_standard_input_that_is_a_file(tmp_path: Path) -> None:
         (["a 1 b 2\n", "a 1 b 3\n"], "a 2 b 4\n", False),
         (["a\n", "a\na\n"], "a\na\na\n", True),
         (["a 1\n", "a 2\n"], "a 3\nb\n", False),
-        (["Pair | 0.7  | 20.4", "Pair | 0.71 | 20.43"], "Pair | 0.705|  9.4", True),  # numbers of other widths
+        (
+            ["Pair | 0.7  | 20.4", "Pair | 0.71 | 20.43"],
+            "Pair | 0.705|  9.4",
+            True,
+        ),  # numbers of other widths
     ],
 )
 def test_what_counts_as_the_same_output(plain: list[str], other: str, same: bool) -> None:

@@ -21,8 +21,8 @@ inline double by_shares(const Shape& s, double bytes, double vectors) {
   const double rounds = std::max(double(constants::shared_rounds), std::ceil(bytes / double(s.buffer_bytes)));
   // The first line of each member's part of a share is awaited, and its number before it.
   const double awaited = constants::share_lines * line_within(s, s.size) * std::min(share / rounds / 64, 1.0);
-  return rounds * (2 * meeting_to_look(s) + (s.size - 1) * awaited) + filling(s, bytes, all) + combining(s, others, share, all) +
-         emptying(s, others, all);
+  return rounds * (2 * meeting_to_look(s) + (s.size - 1) * awaited) + filling(s, bytes, all) +
+         combining(s, others, share, all) + emptying(s, others, all);
 }
 
 // `wants_result`: this member stores the whole result to call.recv.

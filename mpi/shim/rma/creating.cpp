@@ -95,7 +95,7 @@ int creating(MPI_Comm comm, MPI_Aint unit, Make make, Body body) {
 template <Function number, class Unit>
 int create(void* base, MPI_Aint size, Unit unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   const auto make = [&] { return blocking_at_host<number>(base, size, unit, info, comm, win); };
-  return creating<number>(comm, unit, make, [&](Communicator& c) {
+  return creating<number>(comm, unit, make, [&](Communicator& c) -> int {
     if (const int code = make(); code != MPI_SUCCESS) return code;
     const windows::Memory mine{static_cast<std::byte*>(base), std::uint64_t(size), std::uint64_t(unit)};
     if (auto state = take_over(c, *win, Window::Lies::anywhere, mine, {})) adopt(std::move(state));
