@@ -216,7 +216,7 @@ CONSTANT = re.compile(
 
 def variables() -> Iterator[str]:
     """Variables of the libraries at namespace scope that can change and that the page does not name. PerThread is constant."""
-    page = (ROOT / DRAWING).read_text().split(GLOBALS)[1].split("\n## ")[0]
+    page = (ROOT / DRAWING).read_text().partition(GLOBALS)[2].split("\n## ")[0]
     for path in sources():
         if path.relative_to(ROOT).parts[0] not in ("engine", "mpi", "heap") or path.suffix not in (
             ".hpp",

@@ -192,7 +192,7 @@ def test_explain_knows_every_operation_and_messages(capsys: pytest.CaptureFixtur
         explaining.show_nodes(explaining.explain_nodes(op, 2, 8, 8, "epyc-2x96"))
         assert capsys.readouterr().out
     # By length: with its record, through buffers, from array to array.
-    ways = [explaining.explain("message", 2, size, "epyc-2x96")["chosen"] for size in (8, 64 << 10, 64 << 20)]
+    ways = [explaining.explain("message", 2, size, "epyc-2x96")["chosen"] for size in (8, 16 << 10, 64 << 20)]
     assert ways == ["record", "buffers", "direct"]
     short = nearfield("explain", "message", "--bytes", "128").stdout
     assert "keep\tnothing\tyes\t" in short and "demote\tCLDEMOTE\t" in short

@@ -20,6 +20,10 @@ DRAWING = """# Architecture
    heap      lib.so        preloaded
    engine/base             log
 ```
+
+## Globals
+
+`heap::pages`.
 """
 TREE = {
     "docs/architecture.md": DRAWING,
@@ -28,7 +32,7 @@ TREE = {
     "mpi/shim/shim.hpp": '#include "mpi/shim/handles/types.hpp"\n',
     "engine/team/team.hpp": '#include <vector>\n#include "engine/fibers/fiber.hpp"\nnamespace nearfield::team {\nclass Team {};\n}\n',
     "engine/fibers/fiber.hpp": "namespace nearfield::team {\nclass Team;\n}\nnamespace nearfield::fibers {\nclass Fiber {};\n}\n",
-    "heap/heap.cpp": '#include "engine/base/log.hpp"\n',
+    "heap/heap.cpp": '#include "engine/base/log.hpp"\nnamespace heap {\nint pages = 0;\nconst int most = 1;\n}\n',
     "engine/base/log.hpp": "namespace nearfield {\nvoid log();\n}\n",
     "nearfield/cli.py": "from nearfield import page\n\n\ndef main():\n    from nearfield.show import show\n",
     "nearfield/page.py": "import html\n",
@@ -123,3 +127,13 @@ def test_types_of_one_name_fail(arrows: ModuleType, capsys: pytest.CaptureFixtur
     write(arrows, "mpi/shim/x.cpp", "namespace nearfield::mpi {\nclass Fiber;\nstruct Fiber::Part {};\n}\n")
     places = "engine/fibers/fiber.hpp:5 nearfield::fibers, engine/team/x.hpp:2 nearfield::team"
     assert f"Fiber names 2 types: {places}" in refused(arrows, capsys, "engine/team/x.hpp", text)
+
+
+@pytest.mark.parametrize(
+    "text", ["int count;", "static std::atomic<int> count{0};", "namespace {\nThing* count = nullptr;\n}"]
+)
+def test_globals_that_the_page_does_not_name_fail(
+    arrows: ModuleType, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    told = refused(arrows, capsys, "engine/team/x.cpp", f"namespace nearfield::team {{\n{text}\n}}\n")
+    assert "count is a global variable" in told
