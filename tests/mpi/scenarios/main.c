@@ -42,6 +42,7 @@ void say_what_is_wrong(const char* file, int line, const char* condition, const 
 }
 
 void give_up(void) {
+  usleep(200000); /* MPICH's launcher forgets what a rank has written just before it aborts */
   MPI_Abort(MPI_COMM_WORLD, 3);
   _exit(3);
 }
