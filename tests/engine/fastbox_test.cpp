@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "engine/messages/publication.hpp"
@@ -78,7 +79,7 @@ TEST(Fastbox, OldDataAreNeverTakenForAHeader) {
     const Record* const record = box.reader.look(word);
     ASSERT_TRUE(record);
     ASSERT_EQ(bytes_of(word), sent.front().size());
-    EXPECT_EQ(std::memcmp(payload_of(*record, bytes_of(word)), sent.front().data(), bytes_of(word)), 0);
+    EXPECT_TRUE(std::ranges::equal(sent.front(), std::span(payload_of(*record, bytes_of(word)), bytes_of(word))));
     box.reader.take(word);
     sent.pop_front();
   };
@@ -88,7 +89,7 @@ TEST(Fastbox, OldDataAreNeverTakenForAHeader) {
     Record* record;
     while (!(record = box.writer.reserve(bytes))) ASSERT_NO_FATAL_FAILURE(receive());
     auto payload = misleading(bytes, number + 2, random);
-    std::memcpy(payload_of(*record, bytes), payload.data(), bytes);
+    std::ranges::copy(payload, payload_of(*record, bytes));
     const auto begin = std::uint64_t(reinterpret_cast<std::byte*>(record) - box.ring->data);
     const std::uint64_t old = box.word_at(begin + record_length(bytes));
     box.writer.publish(record, Kind::eager, bytes, random() % 8 ? 0 : sampled_record);
