@@ -112,7 +112,8 @@ class Messenger final : public waiting::Source {
   // One step of the thread; whether anything moved. `rank_is_back`: asked under the lock, which is kept throughout;
   // then nothing is done. `sleeps_on`: peers may ring it first.
   bool step_in_host(FunctionRef<bool()> rank_is_back, waiting::WakeWord* sleeps_on);
-  bool step_beside();  // while the rank computes. pre: threaded()
+  bool busy_in_host(FunctionRef<bool()> rank_is_back);  // asked as above; false: the rank is back
+  bool step_beside();                                   // while the rank computes. pre: threaded()
 
   // ---- memory of messages
   std::byte* base(int member) const { return mailboxes_.base(member); }

@@ -51,6 +51,11 @@ bool Messenger::step_in_host(FunctionRef<bool()> rank_is_back, waiting::WakeWord
   return poll_locked(guard);
 }
 
+bool Messenger::busy_in_host(FunctionRef<bool()> rank_is_back) {
+  const Guard guard(lock_, Guard::throughout);
+  return !rank_is_back() && matcher_.busy();
+}
+
 void Messenger::enter_host(waiting::WakeWord& word) {
   lock_.enter_host();
   asleep_on(&word);

@@ -157,6 +157,12 @@ bool ProgressThread::step(waiting::WakeWord* sleeps_on) {
   return moved;
 }
 
+// Whether something is under way. A rank that is back from the host works without the lock, so it is asked under it.
+bool ProgressThread::is_needed() {
+  if (when_ == Serves::always) return progress_.busy();
+  return process_.runner().busy() || messenger_->busy_in_host([this] { return !serves(); });
+}
+
 // Whether anything has moved or begun. `busy`: whether something is under way. After it has told where it sleeps it
 // looks once more.
 bool ProgressThread::sleep(bool busy, std::uint64_t nanoseconds) {
@@ -173,7 +179,7 @@ bool ProgressThread::sleep(bool busy, std::uint64_t nanoseconds) {
   bool news = false;
   const auto look = [&]() -> std::uint64_t {
     news = stopped_.load(std::memory_order_seq_cst) ||  // SYNC: progress-thread-stopped
-           (serves() && (step(&word_) || progress_.busy() != busy));
+           (serves() && (step(&word_) || is_needed() != busy));
     return news ? 0 : nanoseconds;
   };
   waiting::WakeWord& word = for_messages ? messenger_->wake_word() : word_;
@@ -200,7 +206,7 @@ void ProgressThread::run() {
       vain = 0;
       continue;
     }
-    const bool needed = serves() && progress_.busy();
+    const bool needed = serves() && is_needed();
     if (++vain <= how.awake) {
       if (needed && !attended) {
         for (unsigned i = 0; i < how.pauses; ++i) processor::pause();

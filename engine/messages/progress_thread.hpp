@@ -72,6 +72,7 @@ class ProgressThread final : public waiting::Background {
  private:
   void run();
   bool serves() const;
+  bool is_needed();
   bool step(waiting::WakeWord* sleeps_on = nullptr);
   bool sleep(bool busy, std::uint64_t nanoseconds);
 
