@@ -115,8 +115,8 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   }
   Chosen chosen;
   if (rows.empty()) return chosen;
-  const double least = crowded ? hopeless_crowded : shape.size > 2 ? hopeless_several : hopeless;
-  chosen.promising = tuning::rank(rows, least, crowded ? candidates_crowded : candidates);
+  const double without_hope = crowded ? hopeless_crowded : shape.size > 2 ? hopeless_several : hopeless;
+  chosen.promising = tuning::rank(rows, without_hope, crowded ? candidates_crowded : candidates);
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
   if (staged != rows.end()) chosen.staged = staged->row;
   chosen.best = rows[0].row;

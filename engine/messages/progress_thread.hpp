@@ -1,10 +1,9 @@
 // The thread that goes on with messages and suspended bodies where the rank does not.
 //
-//   Serves::in_host   while the rank is in a call of the host, which knows nothing of us: a peer may have run out of
-//   room
-//                     for what it sends, or wait for a receive that was posted here, and the call may in turn wait for
-//                     that peer. Started when the rank first enters the host; it costs the rank nothing while nobody
-//                     rings: the messenger takes its lock only while the rank is in the host
+//   Serves::in_host   while the rank is in a call of the host, which knows nothing of us: a peer may lack room for what
+//                     it sends, or wait for a receive that was posted here, and the call may in turn wait for that
+//                     peer. Started when the rank first enters the host; it costs the rank nothing while nobody rings:
+//                     the messenger takes its lock only while the rank is in the host
 //   Serves::always    while the rank computes as well (NEARFIELD_PROGRESS=thread); the messenger takes its lock all the
 //                     time (Messenger::set_threaded)
 //

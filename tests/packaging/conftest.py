@@ -41,6 +41,18 @@ def clean_environment() -> dict[str, str]:
     return kept | {"LD_PRELOAD": ""}
 
 
+def run(*words: object, cwd: Path, **env: str) -> subprocess.CompletedProcess:
+    """Runs a command without what leads to the checkout."""
+    return subprocess.run(
+        list(map(str, words)),
+        cwd=cwd,
+        env=clean_environment() | env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All in one process: what is packed is made once, and in one build directory."""
     for item in items:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from nearfield import __version__
 from nearfield.statistics import PATTERN, read_statistics
 from tests.mpi.jobs import HOSTS, ROOT, compile_c, hosts
-from tests.packaging.conftest import BUILD, clean_environment
+from tests.packaging.conftest import BUILD, run
 
 USER = """
 cmake_minimum_required(VERSION 3.25)
@@ -21,18 +20,6 @@ add_test(NAME preloaded COMMAND sh -c "grep -c libnearfield-heap.so /proc/self/m
 add_test(NAME plain COMMAND sh -c "! grep libnearfield /proc/self/maps")
 nearfield_tests(preloaded)
 """
-
-
-def run(*words: object, cwd: Path, **env: str) -> subprocess.CompletedProcess:
-    """Runs a command without what leads to the checkout."""
-    return subprocess.run(
-        list(map(str, words)),
-        cwd=cwd,
-        env=clean_environment() | env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
 
 def libraries_of(prefix: Path) -> Path:

@@ -12,7 +12,7 @@ import pytest
 from nearfield import __version__
 from nearfield.statistics import PATTERN, read_statistics
 from tests.mpi.jobs import HOSTS, ROOT, compile_c, hosts, python_of
-from tests.packaging.conftest import clean_environment
+from tests.packaging.conftest import clean_environment, run
 from tests.scripts.loading import load
 
 OTHER_PYTHONS = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3"))
@@ -26,18 +26,6 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [str(venv / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*pip, str(wheel)], check=True, env=clean_environment())
     return venv / "bin/nearfield"
-
-
-def run(*words: object, cwd: Path, **env: str) -> subprocess.CompletedProcess:
-    """Runs a command without what leads to the checkout."""
-    return subprocess.run(
-        list(map(str, words)),
-        cwd=cwd,
-        env=clean_environment() | env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
 
 def test_it_holds_what_runs_and_no_more(wheel: Path) -> None:

@@ -170,7 +170,7 @@ bool ranks_are_absent(int rank, int size) {
   if (size == 1 || !own().announced || !own().met_by_init || own().job.rank != rank || !on_one_node(size)) return false;
   const std::vector<int> absent = own().presence->absentees(size);
   if (absent.empty()) return false;
-  // For ranks that could not find out, since their environment lacks something: they end the own().job.
+  // For ranks that could not find out, since their environment lacks something: they end the job.
   own().presence->withdraw();
   int first = 0;  // the first rank that is present writes the line
   while (std::ranges::binary_search(absent, first)) ++first;
