@@ -1,8 +1,7 @@
 // Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are handled here; arrays of the
 // host's alone are passed on; mixed.cpp has the others. Waits progress both sides (law 3 of docs/architecture.md).
 //
-//   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile: by this thread, or by the progress
-//   thread
+//   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile, here or in the progress thread
 //                     ours         looks; polls ours; the host's turn now and then (look_elsewhere, wait_ours)
 //                     both         a copy of the host's part is tested, ours are looked at (mixed.cpp)
 #include "mpi/shim/p2p/completing.hpp"
