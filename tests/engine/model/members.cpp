@@ -125,6 +125,12 @@ void Members::renew() {
   messenger_.clear();
   window_.clear();
   team_.clear();
+  // All have closed them by now. In memory that begins anew that would never be seen, and there would be more each
+  // time.
+  for (auto& process : process_) {
+    std::destroy_at(&process->closing());
+    std::construct_at(&process->closing());
+  }
   const std::size_t count = std::size_t(setup_.count);
   for (int i = 0; i < setup_.count; ++i) held_locks(i) = 0;
   for (auto& process : process_) {

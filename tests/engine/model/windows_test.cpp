@@ -288,9 +288,6 @@ Explored explore_window(Members& members, const Body& body, const Options& optio
       [&] {
         begin();
         members.renew();
-        // What the first members closed before the others lies in memory that has begun anew: it is never seen to be
-        // closed, and looking through it would take longer with each run.
-        for (int i = 0; i < members.count(); ++i) members.process(i).closing().first = nullptr;
         return [&](int i) { body(members.window(i), i); };
       },
       options);
