@@ -32,6 +32,9 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ["TMPDIR"] = str(own)
     tempfile.tempdir = None
 
+# A rank that writes without a buffer writes a line in pieces, and the launcher puts those of other ranks between them.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # What somebody has calibrated here before decides which algorithms run.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="nearfield-cache-")
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)

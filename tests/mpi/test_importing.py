@@ -24,7 +24,7 @@ window.Fence()
 assert bytes(window.tomemory()) == bytes([left] * 8)
 window.Free()
 from ctypes import CDLL
-print("good", "heap" if hasattr(CDLL(None), "nearfield_heap_serves") else "no heap")
+print("good heap" if hasattr(CDLL(None), "nearfield_heap_serves") else "good no heap")
 """
 
 
