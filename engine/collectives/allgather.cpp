@@ -56,8 +56,8 @@ void rounds(CollectiveContext& context, const Call& call) {
 }
 
 void move(CollectiveContext& context, int from, int to, copying::Stores stores) {
-  put(context.recv_of(to) + from * exposed_length(context, to), context.send_of(from), exposed_block(context, from, to),
-      stores);
+  put(context.recv_of(to) + from * exchanged_length(context, to), context.send_of(from),
+      exchanged_block(context, from, to), stores);
 }
 
 // A pull stores to its own buffer only, so that buffer may be out of peers' reach.
@@ -86,7 +86,7 @@ double rounds_cost(const Shape& s, const Call& call) {
 }
 template <ExchangeVariant variant>
 double direct_cost(const Shape& s, const Call& call) {
-  return exposing(s) + exchanging(s, variant, in_bytes(call) * s.size, working_set(s, call));
+  return buffer_exchange(s) + exchanging(s, variant, in_bytes(call) * s.size, working_set(s, call));
 }
 
 constexpr ExchangeVariant push{Order::rotated, Direction::push}, push_near{Order::near_first, Direction::push};

@@ -86,12 +86,13 @@ double oneshot_cost(const Shape& s, const Call& call) {
 double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), 2 * s.size); }
 double direct_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
-  return exposing(s) + folding(s, in_bytes(call), all) + copying(s, constants::direct_result * in_bytes(call), all);
+  return buffer_exchange(s) + folding(s, in_bytes(call), all) +
+         copying(s, constants::direct_result * in_bytes(call), all);
 }
 double direct_blocks_cost(const Shape& s, const Call& call) { return constants::direct_blocks * direct_cost(s, call); }
 double direct_pull_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
-  return exposing(s) + meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
+  return buffer_exchange(s) + meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
 }
 
 constexpr Algorithm rows[] = {

@@ -67,8 +67,8 @@ void swap(std::byte* a, std::byte* b, std::size_t bytes) {
 
 // Copies the block that `from` has for `to`. In place, each member of a pair swaps half of their two blocks.
 void move(CollectiveContext& context, const Call& call, int from, int to, copying::Stores stores) {
-  const std::size_t n = exposed_block(context, from, to), from_n = exposed_length(context, from),
-                    to_n = exposed_length(context, to);
+  const std::size_t n = exchanged_block(context, from, to), from_n = exchanged_length(context, from),
+                    to_n = exchanged_length(context, to);
   if (call.send != call.recv) {  // the same on all ranks, as MPI requires
     copying::copy_hybrid(context.recv_of(to) + from * to_n, context.send_of(from) + to * from_n, n, stores);
   } else if (to != from) {
@@ -101,7 +101,7 @@ double rounds_cost(const Shape& s, const Call& call) {
 }
 template <ExchangeVariant variant>
 double order_cost(const Shape& s, const Call& call) {
-  return exposing(s) + exchanging(s, variant, in_bytes(call) * s.size, working_set(s, call));
+  return buffer_exchange(s) + exchanging(s, variant, in_bytes(call) * s.size, working_set(s, call));
 }
 
 template <ExchangeVariant variant>

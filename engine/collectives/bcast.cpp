@@ -120,10 +120,10 @@ double pipeline_cost(const Shape& s, const Call& call) {
          copying(s, constants::crowded_bcast_copies * n, all);
 }
 double direct_cost(const Shape& s, const Call& call) {
-  return exposing(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);
+  return buffer_exchange(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);
 }
 double direct_pull_cost(const Shape& s, const Call& call) {
-  return exposing(s) + copying(s, in_bytes(call), in_bytes(call) * s.size);
+  return buffer_exchange(s) + copying(s, in_bytes(call), in_bytes(call) * s.size);
 }
 
 constexpr Algorithm rows[] = {

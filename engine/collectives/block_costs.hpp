@@ -26,7 +26,7 @@ inline double pipeline(const Shape& s, const Call& call) {
          copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * constants::crowded_copies * alone(s);
 }
 inline double direct(const Shape& s, const Call& call) {
-  return exposing(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);
+  return buffer_exchange(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);
 }
 
 }  // namespace nearfield::collectives::blocks

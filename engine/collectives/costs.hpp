@@ -81,12 +81,12 @@ inline double handed(const Shape& s, double Handing::*what) {
   return s.machine.hand(false).*what * (1 - far) + s.machine.hand(true).*what * far;
 }
 
-// Barriers before and after work between exposed buffers: each member's addresses are in a line of its own.
-inline double exposing(const Shape& s) {
+// Barriers before and after work between exchanged buffers: each member's addresses are in a line of its own.
+inline double buffer_exchange(const Shape& s) {
   const double meetings = meeting_to_look(s) + meeting(s), measured = handed(s, &Handing::line);
   if (s.oversubscribed()) return meetings;
   return meetings + (measured > 0 ? measured : line_within(s, s.size)) *
-                        (constants::exposed_lines + constants::exposed_member * (s.size - 1));
+                        (constants::exchange_lines + constants::exchange_member * (s.size - 1));
 }
 
 // All members move `bytes` at the same time; `in_cache`: nanoseconds per byte in cache.
@@ -168,7 +168,7 @@ inline double together(const Shape& s, const Call& call) {
   const double folded = op.reduces() ? most : 0;
   const double whole = alone(s) * (folding(s, folded, touched) + copying(s, copied, touched));
   if (!s.oversubscribed())
-    return exposing(s) + whole;  // an estimate of one CPU doing all; the chooser never tries these rows then
+    return buffer_exchange(s) + whole;  // an estimate of one CPU doing all; the chooser never tries these rows then
   return meeting(s) + constants::together_lines * s.machine.line * s.size +
          constants::together_price * whole / (most > double(constants::together_shared) ? s.machine.cpus : 1);
 }

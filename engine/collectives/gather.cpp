@@ -80,7 +80,7 @@ void direct(CollectiveContext& context, const Call& call) {
       put(out + r * call.bytes + part.first, context.send_of(r) + part.first, part.rest, store);
     }
   } else {
-    put(context.recv_of(call.root) + me * exposed_length(context, call.root), call.send,
+    put(context.recv_of(call.root) + me * exchanged_length(context, call.root), call.send,
         root_share(context, call, me).first, store);
   }
   finish_direct(context, call.root);
@@ -89,8 +89,8 @@ void direct(CollectiveContext& context, const Call& call) {
 void shares(CollectiveContext& context, const Call& call, int first, int last) {
   const auto store = store_for(context, 2 * call.bytes * std::size_t(context.size()));
   for (int r = first; r < last; ++r)
-    put(context.recv_of(call.root) + r * exposed_length(context, call.root), context.send_of(r),
-        exposed_block(context, call.root, r), store);
+    put(context.recv_of(call.root) + r * exchanged_length(context, call.root), context.send_of(r),
+        exchanged_block(context, call.root, r), store);
 }
 
 double up_cost(const Shape& s, const Call& call) { return tree_cost(s, 2 * in_bytes(call) * s.size, -1); }

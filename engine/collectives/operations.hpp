@@ -1,5 +1,5 @@
-// Properties of the collective operations, from operations.def. Names, exposure, checks, reports, statistics, costs of
-// later calls, benchmarks and tests derive from them.
+// Properties of the collective operations, from operations.def. Names, buffers exchanged, checks, reports, statistics,
+// costs of later calls, benchmarks and tests derive from them.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -96,7 +96,7 @@ double pipeline_cost(const Shape& s, const Call& call) {
 }
 double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), s.size); }
 double direct_cost(const Shape& s, const Call& call) {
-  return exposing(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
+  return buffer_exchange(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
          copying(s, constants::direct_result * in_bytes(call) / s.size, 0);
 }
 double direct_blocks_cost(const Shape& s, const Call& call) { return constants::direct_blocks * direct_cost(s, call); }

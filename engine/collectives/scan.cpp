@@ -106,9 +106,9 @@ double rounds_cost(const Shape& s, const Call& call) {
 
 double chain_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), one = folding(s, 2 * n, 2 * n * s.size);
-  if (s.oversubscribed()) return exposing(s) + one + around(s);
+  if (s.oversubscribed()) return buffer_exchange(s) + one + around(s);
   const double pieces = std::max(1.0, double(divide_up(call.bytes, chain_piece(call))));
-  return exposing(s) + (one / pieces + line_within(s, s.size)) * (pieces + s.size - 1);
+  return buffer_exchange(s) + (one / pieces + line_within(s, s.size)) * (pieces + s.size - 1);
 }
 
 constexpr Algorithm line_row(Collective collective) {

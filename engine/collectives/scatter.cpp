@@ -78,7 +78,7 @@ void direct(CollectiveContext& context, const Call& call) {
     }
     put(call.recv, in + me * call.bytes, call.bytes, store);
   } else {
-    put(call.recv, context.send_of(call.root) + me * exposed_length(context, call.root),
+    put(call.recv, context.send_of(call.root) + me * exchanged_length(context, call.root),
         root_share(context, call, me).first, store);
   }
   finish_direct(context, call.root);
@@ -87,8 +87,8 @@ void direct(CollectiveContext& context, const Call& call) {
 void shares(CollectiveContext& context, const Call& call, int first, int last) {
   const auto store = store_for(context, 2 * call.bytes * std::size_t(context.size()));
   for (int r = first; r < last; ++r)
-    put(context.recv_of(r), context.send_of(call.root) + r * exposed_length(context, call.root),
-        exposed_block(context, call.root, r), store);
+    put(context.recv_of(r), context.send_of(call.root) + r * exchanged_length(context, call.root),
+        exchanged_block(context, call.root, r), store);
 }
 
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call) * s.size); }

@@ -11,8 +11,8 @@ using Buffer = context::CollectiveContext::Buffer;
 
 // Returns the buffer that peers may load or store. `own`: also the root's buffer that only the root copies, since
 // members may do each other's copies.
-Buffer exposed(const context::CollectiveContext& context, const Call& call, const Contribution& side, const void* at,
-               bool own) {
+Buffer exchanged(const context::CollectiveContext& context, const Call& call, const Contribution& side, const void* at,
+                 bool own) {
   const Operation& op = operation(call.collective);
   const bool private_copy = op.rooted() && !op.reduces() && side.who == Who::all && context.rank() == call.root && !own;
   const std::size_t blocks = private_copy ? 0 : side.blocks(context.rank(), context.size(), call.root);
@@ -42,15 +42,15 @@ std::size_t parts_of(const context::CollectiveContext& context, const Call& call
                                  std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
 }
 
-// Returns the call cut to the length that all members have, unless its vectors consist of blocks; exposed_block() cuts
-// those. No bytes if some member has less than an element.
+// Returns the call cut to the length that all members have, unless its vectors consist of blocks; exchanged_block()
+// cuts those. No bytes if some member has less than an element.
 Call shortest(const context::CollectiveContext& context, const Call& call) {
   Call common = call;
   const Operation& op = operation(call.collective);
   if (!op.reduces() && op.gets.amount == Amount::blocks) return common;
   bool differ = false;
   for (int r = 0; r < context.size(); ++r) {
-    const std::size_t theirs = exposed_length(context, r);
+    const std::size_t theirs = exchanged_length(context, r);
     differ |= theirs != call.bytes;
     common.bytes = std::min(common.bytes, theirs);
   }
@@ -71,10 +71,10 @@ void report_lengths(const context::CollectiveContext& context, const Call& call)
   if (!op.gets.has(context.rank(), call.root)) return;
   Lengths lengths(context, call.bytes);
   const bool from_below = op.combines == Combines::up_to_own || op.combines == Combines::before_own;
-  if (op.gives.who == Who::root) lengths.look(call.root, exposed_length(context, call.root));
+  if (op.gives.who == Who::root) lengths.look(call.root, exchanged_length(context, call.root));
   else
     for (int r = 0; r < (from_below ? context.rank() : context.size()); ++r)
-      lengths.look(r, exposed_length(context, r));
+      lengths.look(r, exchanged_length(context, r));
   lengths.report(op.reduces() || (call.collective == Collective::bcast && context.team().exact_bcast));
 }
 
@@ -87,13 +87,13 @@ bool run(context::CollectiveContext& context, const Algorithm& algorithm, const 
   }
   const Operation& op = operation(call.collective);
   gather_gaps(context, call);
-  Buffer send = exposed(context, call, op.gives, call.send, algorithm.share),
-         recv = exposed(context, call, op.gets, call.recv, algorithm.share);
+  Buffer send = exchanged(context, call, op.gives, call.send, algorithm.share),
+         recv = exchanged(context, call, op.gets, call.recv, algorithm.share);
   if (!(algorithm.reach & send_buffers)) send.bytes = 0;
   if (!(algorithm.reach & recv_buffers)) recv.bytes = 0;
-  const struct Exposed {
+  const struct EndsExchange {
     context::CollectiveContext& context;
-    ~Exposed() { context.end_exposure(); }
+    ~EndsExchange() { context.end_exchange(); }
   } ends{context};
   const std::uint64_t told = note_for_peers(call.bytes, in_place_at_root(context, call));
   if (algorithm.share) {
@@ -104,12 +104,12 @@ bool run(context::CollectiveContext& context, const Algorithm& algorithm, const 
       if (common.bytes) algorithm.share(context, common, int(ranks.begin), int(ranks.end));
     };
     // By reference, since an allocation could fail on this member alone.
-    if (!context.work_exposed(send, recv, told, parts, std::ref(work))) return false;
+    if (!context.exchange_and_work(send, recv, told, parts, std::ref(work))) return false;
     scatter_gaps(context, call);
     report_lengths(context, call);
     return true;
   }
-  if (!context.meet_exposed(send, recv, told)) return false;
+  if (!context.exchange_buffers(send, recv, told)) return false;
   const Call common = shortest(context, call);
   if (common.bytes) algorithm.run(context, common);
   report_lengths(context, call);

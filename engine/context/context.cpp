@@ -53,8 +53,8 @@ CollectiveContext::CollectiveContext(Team& team, unsigned number)
       peer_(team.peers()),
       inputs_(std::size_t(size_)),
       outputs_(std::size_t(size_)),
-      exposed_send_(std::size_t(size_)),
-      exposed_recv_(std::size_t(size_)) {
+      exchanged_send_(std::size_t(size_)),
+      exchanged_recv_(std::size_t(size_)) {
   children_.reserve(std::size_t(size_));  // all memory is allocated before the members agree
   for (auto*& slot : noted_) slot = process_.reach().noticeboard.take();
 }

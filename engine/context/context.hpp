@@ -115,25 +115,25 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
     if (tick > buffers && tick - buffers > ticks_safe_) wait_all_consumed(tick - buffers);
   }
 
-  // ---- the user's own buffers (exposure.cpp)
+  // ---- the user's own buffers (buffer_exchange.cpp)
   struct Buffer {
     void* address = nullptr;
     std::size_t bytes = 0;  // 0: peers need nothing
   };
   // Collective, takes one tick or two. Returns whether all members' buffers can be reached, the same on all members; if
-  // so, they may be used until end_exposure().
-  bool meet_exposed(Buffer send, Buffer recv, std::uint64_t note);
-  void end_exposure();
-  const std::byte* send_of(int member) const { return exposed_send_[member]; }
-  std::byte* recv_of(int member) const { return exposed_recv_[member]; }
-  std::uint64_t note_of(int member) const { return words_[member]->exposure[exposures_ % 2].note; }
+  // so, they may be used until end_exchange().
+  bool exchange_buffers(Buffer send, Buffer recv, std::uint64_t note);
+  void end_exchange();
+  const std::byte* send_of(int member) const { return exchanged_send_[member]; }
+  std::byte* recv_of(int member) const { return exchanged_recv_[member]; }
+  std::uint64_t note_of(int member) const { return words_[member]->exchange[exchanges_ % 2].note; }
 
   // Collective, for teams with a gate: once all members have arrived, running members do parts 0.. of the work until
   // none is left; all leave when all parts are done. Members that sleep meanwhile wake once.
   void work_together(std::size_t parts, const std::function<void(std::size_t part)>& work);
-  // The same on exposed buffers. False as in meet_exposed; then no part has been done.
-  bool work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
-                    const std::function<void(std::size_t part)>& work);
+  // The same on exchanged buffers. False as in exchange_buffers; then no part has been done.
+  bool exchange_and_work(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
+                         const std::function<void(std::size_t part)>& work);
 
   // ---- without waiting for late members
   // Return whether we can publish the next one, or `ticks` ticks, before its readers have come to that call. They wait,
@@ -249,8 +249,8 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void wait_in_place(Flag flag, bool (*lacking)(void*, int), void* argument, Awaited awaited);
   void tell_asleep(bool asleep, Awaited awaited);
   enum class Verdict : std::uint64_t { good, out_of_reach, news };
-  void expose(Buffer send, Buffer recv, std::uint64_t note);
-  Verdict look();  // reads all members' exposures; fills in the pointers
+  void publish_buffers(Buffer send, Buffer recv, std::uint64_t note);
+  Verdict look();  // reads all members' entries; fills in the pointers
   void settle();
   void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument, Awaited awaited);
 
@@ -303,11 +303,11 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
     bool operator==(const Suspect&) const = default;
   } suspect_;
 
-  // Exposed buffers, which a fork must leave shared.
+  // Exchanged buffers, which a fork must leave shared.
   reach::Noticeboard::Slot* noted_[2];
-  std::uint64_t exposures_ = 0;
+  std::uint64_t exchanges_ = 0;
   Buffer own_send_, own_recv_;
-  std::vector<std::byte*> exposed_send_, exposed_recv_;
+  std::vector<std::byte*> exchanged_send_, exchanged_recv_;
   std::optional<reach::AttachAgreement> agreement_;
 };
 

@@ -20,13 +20,13 @@
 // it. Wrong programs call with different lengths: place holds a hash of the member's length, and a reader that finds
 // another one than its own reads the length from lengths[tick % buffers].
 //
-// Buffers of the user. A member that exposes its buffers writes two remote buffers to exposure[n % 2] and posts;
-// members read them after the barrier of that tick. Two exposures suffice: all have read exposure n when they post n +
-// 1, and n + 2, which reuses the words of n, comes after the barrier of n + 1.
+// Buffers of the user. In exchange n a member writes two remote buffers to exchange[n % 2] and posts; members read
+// them after the barrier of that tick. Two entries suffice: all have read those of exchange n when they post n + 1, and
+// n + 2, which reuses the words of n, comes after the barrier of n + 1.
 //
 // Work done together (CollectiveContext::work_together):
 //
-//   all members       expose their buffers, add one to the gate
+//   all members       publish their buffers, add one to the gate
 //   the last of them  parts = round << 32
 //   running members   take a part (compare-and-swap on parts), do it, add one to `done`; until none is left
 //   all members       leave when `done` has reached the sum of all rounds' parts so far
@@ -64,7 +64,7 @@ struct alignas(line) Slot {
   std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
 };
 
-struct Exposure {
+struct BufferExchange {
   reach::RemoteBuffer send, recv;
   std::uint64_t note;  // further information for peers, defined by the algorithm
 };
@@ -79,7 +79,7 @@ struct ContextControlBlock {
   alignas(line) Atomic<std::uint64_t> posted;     // owner
   Atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
   std::uint64_t place[buffers];                   // owner, published by posted: CollectiveContext::place_of
-  Exposure exposure[2];                           // owner, published by posted
+  BufferExchange exchange[2];                     // owner, published by posted
   alignas(line) Atomic<std::uint64_t> consumed;   // owner
   Atomic<std::uint64_t> reading[buffers];         // owner: tick << 24 | clock ticks that reading its buffers took
   alignas(line) Atomic<std::uint64_t> slot_done;  // owner

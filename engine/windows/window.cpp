@@ -48,7 +48,7 @@ Window::Window(std::unique_ptr<team::Team> team, HeldLocks& held, const Memory& 
 
 // Keeps our control block allocated, since others may be using it; close() frees it.
 Window::~Window() {
-  if (exposed_) context_.end_exposure();
+  if (exchanged_) context_.end_exchange();
   team::Team::close(std::move(team_));
 }
 
@@ -95,8 +95,8 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
   if (lies == Lies::known)
     for (int m = 0; m < size_; ++m) memory_[std::size_t(m)] = known[std::size_t(m)];
   if (lies != Lies::anywhere) return true;
-  exposed_ = true;
-  if (!context_.meet_exposed({}, {mine.base, mine.bytes}, 0)) {
+  exchanged_ = true;
+  if (!context_.exchange_buffers({}, {mine.base, mine.bytes}, 0)) {
     why = "its memory cannot be reached by all of its ranks";
     return false;
   }

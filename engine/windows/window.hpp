@@ -43,8 +43,8 @@ using HeldLocks = std::atomic<int>;
 
 class Window {
  public:
-  // Memory of members lies in their segments, anywhere (exposed like buffers of a collective), or at addresses that the
-  // caller knows.
+  // Memory of members lies in their segments, anywhere (exchanged like buffers of a collective), or at addresses that
+  // the caller knows.
   enum class Lies : std::uint8_t { in_segment, anywhere, known };
 
   // Collective. nullptr: all members refuse it, for the reason `why`. `mine`: our memory. `known`: for Lies::known,
@@ -148,7 +148,7 @@ class Window {
   std::vector<WindowControlBlock*> words_;
   std::vector<Access> access_;
   std::size_t words_offset_ = 0;
-  bool exposed_ = false;
+  bool exchanged_ = false;
   std::atomic<bool> everywhere_{false};  // an epoch to all targets: after a fence, between lock_all and unlock_all
   bool all_locked_ = false, all_checked_ = false;
   bool started_ = false, posted_ = false;

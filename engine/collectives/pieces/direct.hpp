@@ -1,7 +1,7 @@
-// Algorithms that load and store user buffers directly. The caller (collectives::run) has exposed the buffers that the
-// row names and met, so all of them can be reached.
+// Algorithms that load and store user buffers directly. The caller (collectives::run) has exchanged the buffers that
+// the row names, so all of them can be reached.
 //
-//   member      expose, post A, meet A | work on own share, straight between user buffers | post B, meet B
+//   member      publish buffers, post A, meet A | work on own share, straight between user buffers | post B, meet B
 //
 // B says that peers are done with a member's buffers and that their stores have arrived, so no member leaves before it.
 // In rooted operations without such accesses among the others, these wait for the root alone.
@@ -72,17 +72,19 @@ inline Divided divide(std::size_t bytes, std::size_t parts) {
 inline std::uint64_t note_for_peers(std::size_t length, bool in_place_at_root) {
   return length << 1 | in_place_at_root;
 }
-inline std::size_t exposed_length(const CollectiveContext& context, int member) { return context.note_of(member) >> 1; }
+inline std::size_t exchanged_length(const CollectiveContext& context, int member) {
+  return context.note_of(member) >> 1;
+}
 
 // Length of a block that goes from one member to another; programs may have given them different lengths.
-inline std::size_t exposed_block(const CollectiveContext& context, int from, int to) {
-  return std::min(exposed_length(context, from), exposed_length(context, to));
+inline std::size_t exchanged_block(const CollectiveContext& context, int from, int to) {
+  return std::min(exchanged_length(context, from), exchanged_length(context, to));
 }
 
 // Gather and scatter: divides the block between the root and `member`. There are p blocks for p ranks to copy, or one
 // less if the root works in place and helps with the others'.
 inline Divided root_share(const CollectiveContext& context, const Call& call, int member) {
-  const std::size_t bytes = exposed_block(context, call.root, member);
+  const std::size_t bytes = exchanged_block(context, call.root, member);
   if (!(context.note_of(call.root) & 1)) return {bytes, 0};
   return divide(bytes, std::size_t(context.size()));
 }

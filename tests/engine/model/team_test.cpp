@@ -1,5 +1,5 @@
-// Models of what the members of a team do to each other: slots, lines, rings of copy buffers, meetings, exposures, work
-// done together, sleeping. The members run engine/context.
+// Models of what the members of a team do to each other: slots, lines, rings of copy buffers, meetings, buffer
+// exchanges, work done together, sleeping. The members run engine/context.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -258,42 +258,42 @@ TEST(Meetings, TheModelNoticesAGateThatIsNotAtomic) {
   EXPECT_FOUND(explore_team(two, [](CollectiveContext& context, int me) { meet(context, me, 1); }, split));
 }
 
-// ---------------------------------------------------------------- exposures and work done together
+// ---------------------------------------------------------------- buffer exchanges and work done together
 // Parts that each member has done; every part once.
 struct Parts {
   Atomic<std::uint64_t> done[4][2];
 };
 Parts parts;
 
-void expose(CollectiveContext& context, int me, int rounds) {
+void exchange(CollectiveContext& context, int me, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     const std::uint64_t note = std::uint64_t(me) << 8 | unsigned(i);
     std::byte* const mine = context.team().segment_of(me) + 64 * (i + 1);  // any memory that peers reach
-    require(context.meet_exposed({mine, 8}, {}, note), "out of reach");
+    require(context.exchange_buffers({mine, 8}, {}, note), "out of reach");
     for (int r = 0; r < context.size(); ++r) {
-      require(context.note_of(r) == (std::uint64_t(r) << 8 | unsigned(i)), "an exposure of another call");
+      require(context.note_of(r) == (std::uint64_t(r) << 8 | unsigned(i)), "an exchange of another call");
       require(context.send_of(r) == context.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
     }
-    context.end_exposure();
+    context.end_exchange();
   }
 }
 
-TEST(Exposures, AreThoseOfTheCall) {
+TEST(BufferExchanges, AreThoseOfTheCall) {
   for (const Meeting meeting : {Meeting::flags, Meeting::gate, Meeting::tree}) {
     Members two({.count = 2, .meeting = meeting}), three({.count = 3, .meeting = meeting});
-    EXPECT_GOOD(explore_team(two, [](CollectiveContext& context, int me) { expose(context, me, 4); }));
+    EXPECT_GOOD(explore_team(two, [](CollectiveContext& context, int me) { exchange(context, me, 4); }));
     EXPECT_GOOD(
-        explore_team(three, [](CollectiveContext& context, int me) { expose(context, me, 3); }, {.preemptions = 2}));
+        explore_team(three, [](CollectiveContext& context, int me) { exchange(context, me, 3); }, {.preemptions = 2}));
   }
   Members gated({.count = 2, .meeting = Meeting::gate});
   const Options split{.mutation = {.split_updates = true}};
-  EXPECT_FOUND(explore_team(gated, [](CollectiveContext& context, int me) { expose(context, me, 2); }, split));
+  EXPECT_FOUND(explore_team(gated, [](CollectiveContext& context, int me) { exchange(context, me, 2); }, split));
 }
 
 void work(CollectiveContext& context, int me, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     std::byte* const mine = context.team().segment_of(me) + 64 * (i + 1);
-    const bool good = context.work_exposed({mine, 8}, {}, 0, 2, [&](std::size_t part) {
+    const bool good = context.exchange_and_work({mine, 8}, {}, 0, 2, [&](std::size_t part) {
       for (int r = 0; r < context.size(); ++r)
         require(context.send_of(r) == context.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
       require(get(&parts.done[i][part]) == 0, "a part is done twice");
@@ -301,7 +301,7 @@ void work(CollectiveContext& context, int me, int rounds) {
     });
     require(good, "out of reach");
     for (auto& each : parts.done[i]) require(get(&each) == 1, "left before all was done");
-    context.end_exposure();
+    context.end_exchange();
   }
 }
 
@@ -393,7 +393,7 @@ TEST(Language, WhatMembersReadIsPublished) {
     EXPECT_FALSE(found({.no_acquire = true}).good()) << each.name;
   }
   Members gated({.count = 2, .meeting = Meeting::gate});
-  EXPECT_GOOD(explore_team(gated, [](CollectiveContext& context, int me) { expose(context, me, 2); },
+  EXPECT_GOOD(explore_team(gated, [](CollectiveContext& context, int me) { exchange(context, me, 2); },
                            {.memory = Memory::language}));
   EXPECT_GOOD(explore_work(gated, 1, {.memory = Memory::language, .preemptions = 2}));
   EXPECT_FOUND(

@@ -1,18 +1,18 @@
-// Exposing the user's buffers to the other members of a call.
+// The members of a call publish to each other where their user buffers lie.
 //
-//   member r       writes exposure[n % 2] {send, recv}, posts tick A
-//   all            meet A, read all exposures: the same words on all members, hence the same decision
+//   member r       writes exchange[n % 2] {send, recv}, posts tick A
+//   all            meet A, read all entries: the same words on all members, hence the same decision
 //   if a region is new (reach/attach_agreement.hpp), they attach it, with one more tick, and look again
 #include "engine/context/context.hpp"
 
 namespace nearfield::context {
 
-void CollectiveContext::expose(Buffer send, Buffer recv, std::uint64_t note) {
+void CollectiveContext::publish_buffers(Buffer send, Buffer recv, std::uint64_t note) {
   // A concurrent fork either finds the buffers noted here, or has taken their memory out of reach before place()
   // describes it.
   noted_[0]->store(send.address, send.bytes);
   noted_[1]->store(recv.address, recv.bytes);
-  Exposure& mine = mine_->exposure[++exposures_ % 2];
+  BufferExchange& mine = mine_->exchange[++exchanges_ % 2];
   mine.send = agreement_->place(send.address, send.bytes);
   mine.recv = agreement_->place(recv.address, recv.bytes);
   mine.note = note;
@@ -25,12 +25,12 @@ CollectiveContext::Verdict CollectiveContext::look() {
   using Seen = reach::AttachAgreement::Seen;
   bool all = true, news = false;
   for (int r = 0; r < size_; ++r) {
-    const Exposure& theirs = words_[r]->exposure[exposures_ % 2];
-    const Seen send = agreement_->see(r, theirs.send, exposed_send_[r]);
-    const Seen recv = agreement_->see(r, theirs.recv, exposed_recv_[r]);
+    const BufferExchange& theirs = words_[r]->exchange[exchanges_ % 2];
+    const Seen send = agreement_->see(r, theirs.send, exchanged_send_[r]);
+    const Seen recv = agreement_->see(r, theirs.recv, exchanged_recv_[r]);
     if (r == rank_) {
-      exposed_send_[r] = static_cast<std::byte*>(own_send_.address);
-      exposed_recv_[r] = static_cast<std::byte*>(own_recv_.address);
+      exchanged_send_[r] = static_cast<std::byte*>(own_send_.address);
+      exchanged_recv_[r] = static_cast<std::byte*>(own_recv_.address);
     }
     news |= send == Seen::news || recv == Seen::news;
     all &= send == Seen::reached && recv == Seen::reached;
@@ -38,8 +38,8 @@ CollectiveContext::Verdict CollectiveContext::look() {
   return news ? Verdict::news : all ? Verdict::good : Verdict::out_of_reach;
 }
 
-bool CollectiveContext::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
-  expose(send, recv, note);
+bool CollectiveContext::exchange_buffers(Buffer send, Buffer recv, std::uint64_t note) {
+  publish_buffers(send, recv, note);
   meet(tick_);
   ticks_safe_ = tick_;
   last_rounds_rooted_ = false;
@@ -51,13 +51,13 @@ bool CollectiveContext::meet_exposed(Buffer send, Buffer recv, std::uint64_t not
   return verdict == Verdict::good;
 }
 
-bool CollectiveContext::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
-                                     const std::function<void(std::size_t part)>& work) {
+bool CollectiveContext::exchange_and_work(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
+                                          const std::function<void(std::size_t part)>& work) {
   for (;;) {
-    expose(send, recv, note);
+    publish_buffers(send, recv, note);
     bool looked = false;
     Verdict verdict = Verdict::good;
-    // Only members that take a part read all exposures; they publish a verdict if a buffer is out of reach.
+    // Only members that take a part read all entries; they publish a verdict if a buffer is out of reach.
     const auto part_of_it = [&](std::size_t part) {
       if (!looked) verdict = look();
       looked = true;
@@ -75,7 +75,7 @@ bool CollectiveContext::work_exposed(Buffer send, Buffer recv, std::uint64_t not
   }
 }
 
-// Agrees on the new regions of the present exposure.
+// Agrees on the new regions of the present exchange.
 void CollectiveContext::settle() {
   reach::AttachAgreement& agreement = *agreement_;
   const struct Abandons {
@@ -83,7 +83,7 @@ void CollectiveContext::settle() {
     ~Abandons() { agreement.abandon(); }
   } abandons{agreement};
   agreement.begin([this](int member, int i) {
-    const Exposure& theirs = words_[member]->exposure[exposures_ % 2];
+    const BufferExchange& theirs = words_[member]->exchange[exchanges_ % 2];
     return i == 0 ? theirs.send : theirs.recv;
   });
   wait_until([&] { return agreement.step(); }, [&](int m) { return agreement.lacks(m); });
@@ -92,7 +92,7 @@ void CollectiveContext::settle() {
   agreement.end();
 }
 
-void CollectiveContext::end_exposure() {
+void CollectiveContext::end_exchange() {
   noted_[0]->clear();
   noted_[1]->clear();
 }
