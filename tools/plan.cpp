@@ -295,7 +295,7 @@ struct Planner {
     return all * shape.size;
   }
   // ns for a KiB that each rank puts in and another takes out, with that component in that node.
-  double passing(Component component, const MemoryNode& node) const {
+  double transfer_time(Component component, const MemoryNode& node) const {
     constexpr double kib = 1024;
     const team::Shape there = shape_in(shape, node, figures());
     return collectives::filling(there, kib, footprint(component)) +
@@ -358,7 +358,7 @@ Advice advise(const Planner& plan) {
     const std::size_t bytes = whole_pages(plan.of(component));
     if (!bytes) continue;
     const bool streams = component != Component::control;
-    const double slow = plan.passing(component, *plan.home), quick = plan.passing(component, *plan.fast);
+    const double slow = plan.transfer_time(component, *plan.home), quick = plan.transfer_time(component, *plan.fast);
     // What stays in caches misses a line at a time. What is the program's stays where it is, unless it gains.
     const bool own = std::ranges::find(computed, component) != std::end(computed);
     std::string words = one_kind                         ? ""

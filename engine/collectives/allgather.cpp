@@ -43,7 +43,7 @@ void rounds(CollectiveContext& context, const Call& call) {
   const auto stores = stores_for(context.shape(), working_set(context.shape(), call));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   all_by_rounds(
-      context, call.bytes, divide_up(call.bytes, chunk), CollectiveContext::Passing::copied, length,
+      context, call.bytes, divide_up(call.bytes, chunk), CollectiveContext::BufferUse::copied, length,
       [&](std::size_t k, std::byte* buffer) { stage_in(context, buffer, in + k * chunk, length(k)); },
       [&](std::size_t k) { put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores); },
       [&](std::size_t k, std::uint64_t tick) {

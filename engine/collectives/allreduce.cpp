@@ -28,7 +28,7 @@ void tree(CollectiveContext& context, const Call& call) {
 // Every member stages all of its operand and reduces all operands: one barrier, p times the arithmetic.
 void oneshot(CollectiveContext& context, const Call& call) {
   all_by_rounds(
-      context, call.bytes, 1, CollectiveContext::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
+      context, call.bytes, 1, CollectiveContext::BufferUse::folded_by_readers, [&](std::size_t) { return call.bytes; },
       [&](std::size_t, std::byte* buffer) { stage_in(context, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
         const auto inputs = operands(context, call.send, [&](int r) { return context.buffer(r, tick); });

@@ -33,7 +33,7 @@ void rounds(CollectiveContext& context, const Call& call) {
   const auto stores = stores_for(context.shape(), working_set(context.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   all_by_rounds(
-      context, call.bytes, divide_up(call.bytes, piece), CollectiveContext::Passing::copied,
+      context, call.bytes, divide_up(call.bytes, piece), CollectiveContext::BufferUse::copied,
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {

@@ -56,7 +56,7 @@ void pipeline(CollectiveContext& context, const Call& call) {
   rooted_by_chunks(
       context, call, [&](std::size_t length) { return chunk_bytes(context, length); },
       [&](const Chunk& c) {
-        std::byte* const to = context.my_buffer(c.tick, c.bytes, CollectiveContext::Passing::copied);
+        std::byte* const to = context.my_buffer(c.tick, c.bytes, CollectiveContext::BufferUse::copied);
         if (call.gaps) layout::gather(to, *call.gaps, c.at, c.bytes);
         else stage_in(context, to, in + c.at, c.bytes);
       },

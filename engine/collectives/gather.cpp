@@ -49,8 +49,8 @@ void pipeline(CollectiveContext& context, const Call& call) {
   rooted_by_chunks(
       context, call, most,
       [&](const Chunk& c) {
-        stage_in(context, context.my_buffer(c.tick, c.bytes, CollectiveContext::Passing::copied, call.root), in + c.at,
-                 c.bytes);
+        stage_in(context, context.my_buffer(c.tick, c.bytes, CollectiveContext::BufferUse::copied, call.root),
+                 in + c.at, c.bytes);
       },
       [&](const Chunk& c) { put(out + call.root * call.bytes + c.at, in + c.at, c.bytes, stores); },
       [&](const Chunk& c) {

@@ -43,7 +43,7 @@ void pipeline(CollectiveContext& context, const Call& call) {
       context, call, [&](std::size_t length) { return chunk_bytes(context, length); },
       [&](const Chunk& c) {
         std::byte* const buffer =
-            context.my_buffer(c.tick, c.bytes, CollectiveContext::Passing::folded_by_readers, call.root);
+            context.my_buffer(c.tick, c.bytes, CollectiveContext::BufferUse::folded_by_readers, call.root);
         stage_in(context, buffer, in + c.at, c.bytes);
       },
       [](const Chunk&) {},

@@ -110,7 +110,7 @@ void rounds(CollectiveContext& context, const Call& call) {
   const memory::Temporary aside(overlaps ? piece : 0);
   if (overlaps && !aside.data()) throw OutOfMemory();
   all_by_rounds(
-      context, call.bytes, divide_up(longest, piece), CollectiveContext::Passing::folded_by_readers,
+      context, call.bytes, divide_up(longest, piece), CollectiveContext::BufferUse::folded_by_readers,
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {

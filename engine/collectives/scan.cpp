@@ -51,7 +51,7 @@ void rounds(CollectiveContext& context, const Call& call) {
   auto* out = static_cast<std::byte*>(call.recv);
   auto length = [&](std::size_t k) { return std::min(most, call.bytes - k * most); };
   all_by_rounds(
-      context, call.bytes, divide_up(call.bytes, most), CollectiveContext::Passing::folded_by_readers, length,
+      context, call.bytes, divide_up(call.bytes, most), CollectiveContext::BufferUse::folded_by_readers, length,
       [&](std::size_t k, std::byte* buffer) { stage_in(context, buffer, in + k * most, length(k)); },
       [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {

@@ -54,7 +54,7 @@ void pipeline(CollectiveContext& context, const Call& call) {
   rooted_by_chunks(
       context, call, most,
       [&](const Chunk& c) {
-        std::byte* const buffer = context.my_buffer(c.tick, (p - 1) * place, CollectiveContext::Passing::copied);
+        std::byte* const buffer = context.my_buffer(c.tick, (p - 1) * place, CollectiveContext::BufferUse::copied);
         for (int i = 1; i < p; ++i)
           stage_in(context, buffer + (i - 1) * place, in + (me + i) % p * call.bytes + c.at, c.bytes);
       },

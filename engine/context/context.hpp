@@ -79,12 +79,12 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
     return words_[member]->lengths[tick % buffers];
   }
   std::size_t buffer_bytes() const { return shape_.buffer_bytes; }  // of one member in one round, at most
-  // Consumers of a round's bytes; kinds of stores are tried separately for each.
-  enum class Passing : std::uint8_t { copied, folded_by_readers, folded_by_writer, count };
+  // How a round's bytes are used; kinds of stores are tried separately for each.
+  enum class BufferUse : std::uint8_t { copied, folded_by_readers, folded_by_writer, count };
   // Returns our buffer for `tick`, once that of tick - buffers has been read. The caller fills it by stores of
   // filling() and publishes it by post(tick). `reader`: the member that reports the time of reading; -1: any, since all
   // read.
-  std::byte* my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader = -1);
+  std::byte* my_buffer(std::uint64_t tick, std::size_t bytes, BufferUse use, int reader = -1);
   copying::Store filling() const { return copying::handover_kinds[filling_.kind].fill; }
   const std::byte* buffer(int member, std::uint64_t tick) const {
     return base_[member] + (place_of(member, tick) & place_offset);
@@ -208,7 +208,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
     std::size_t bytes = 0;
     std::uint8_t kind = 0;
     bool sample = false;
-    Passing passing = Passing::copied;
+    BufferUse use = BufferUse::copied;
     int reader = 0;
   };
   // Fields of ContextControlBlock::place: offset in the segment, a multiple of 64; the kind of stores that filled the
@@ -280,8 +280,8 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   Held held_[buffers], open_;
   Filling filling_;
   // Published, and the time of reading is not known yet; `begun` is the time of filling.
-  Filling sampled_[std::size_t(Passing::count)];
-  copying::Handover handover_[std::size_t(Passing::count)];
+  Filling sampled_[std::size_t(BufferUse::count)];
+  copying::Handover handover_[std::size_t(BufferUse::count)];
   // tick from which on other contexts are asked again for buffers that they do not need
   std::uint64_t next_shortage_ = 0;
   memory::CopyBuffers* span_ = nullptr;     // the process's copy buffers, once they have been needed

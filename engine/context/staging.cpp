@@ -121,14 +121,13 @@ void CollectiveContext::let_go_of_buffers() {
   if (staging_) process_.arena().free(staging_offset_);
 }
 
-std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader) {
+std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, BufferUse use, int reader) {
   std::size_t offset = 0;
-  filling_ = {
-      tick, 0, 0, bytes, oversubscribed_kind, false, passing, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
+  filling_ = {tick, 0, 0, bytes, oversubscribed_kind, false, use, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
   if (!shape_.oversubscribed() && bytes) {
-    Filling& sampled = sampled_[std::size_t(passing)];
+    Filling& sampled = sampled_[std::size_t(use)];
     if (sampled.tick) note_sample(sampled);
-    const auto choice = handover_[std::size_t(passing)].next(bytes);
+    const auto choice = handover_[std::size_t(use)].next(bytes);
     filling_.kind = choice.kind;
     filling_.sample = choice.sample && !sampled.tick;
     offset = take_room(tick, bytes);
@@ -144,7 +143,7 @@ void CollectiveContext::tell_place() {
   mine_->place[filling_.tick % buffers] = filling_.place | sum_of(length_) << sum_shift;
   mine_->lengths[filling_.tick % buffers] = length_;
   if (filling_.sample) {
-    Filling& sampled = sampled_[std::size_t(filling_.passing)];
+    Filling& sampled = sampled_[std::size_t(filling_.use)];
     sampled = filling_;
     sampled.begun = processor::ticks() - filling_.begun;
   }
@@ -170,8 +169,8 @@ void CollectiveContext::tell_reading(std::uint64_t tick, std::uint64_t took) {
 void CollectiveContext::note_sample(Filling& sample) {
   const std::uint64_t told = words_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
   if (told >> clock_bits == sample.tick)
-    handover_[std::size_t(sample.passing)].note(sample.kind, sample.bytes,
-                                                sample.begun + (told & ((1u << clock_bits) - 1)));
+    handover_[std::size_t(sample.use)].note(sample.kind, sample.bytes,
+                                            sample.begun + (told & ((1u << clock_bits) - 1)));
   else if (tick_ < sample.tick + 2 * buffers) return;  // not read yet
   sample.tick = 0;
 }

@@ -10,9 +10,9 @@
 namespace nearfield::hierarchy {
 namespace {
 
-class Passing {
+class BroadcastOverNodes {
  public:
-  Passing(Hierarchy& hierarchy, const Call& call, bool lanes, std::size_t chunks)
+  BroadcastOverNodes(Hierarchy& hierarchy, const Call& call, bool lanes, std::size_t chunks)
       : s_(hierarchy),
         bytes_(call.bytes),
         by_lanes_(lanes ? call.bytes / std::size_t(hierarchy.locals()) : 0),
@@ -75,10 +75,11 @@ class Passing {
 
 }  // namespace
 
-void bcast_by_leaders(Hierarchy& hierarchy, const Call& call) { Passing(hierarchy, call, false, 1).run(); }
-void bcast_by_lanes(Hierarchy& hierarchy, const Call& call) { Passing(hierarchy, call, true, 1).run(); }
+void bcast_by_leaders(Hierarchy& hierarchy, const Call& call) { BroadcastOverNodes(hierarchy, call, false, 1).run(); }
+void bcast_by_lanes(Hierarchy& hierarchy, const Call& call) { BroadcastOverNodes(hierarchy, call, true, 1).run(); }
 void bcast_in_chunks(Hierarchy& hierarchy, const Call& call) {
-  Passing(hierarchy, call, lanes_apply(hierarchy.shape(), call), std::size_t(chunks(hierarchy.shape(), call))).run();
+  const bool lanes = lanes_apply(hierarchy.shape(), call);
+  BroadcastOverNodes(hierarchy, call, lanes, std::size_t(chunks(hierarchy.shape(), call))).run();
 }
 
 void tell_all(Hierarchy& hierarchy, void* data, std::size_t bytes) {

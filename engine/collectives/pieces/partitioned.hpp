@@ -39,7 +39,7 @@ inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool 
     const Slice own = share(elements(k), p, me);
     const std::byte* from = in + k * round_count * element;
     std::byte* to =
-        context.my_buffer(tick, (elements(k) - own.size()) * element, CollectiveContext::Passing::folded_by_readers);
+        context.my_buffer(tick, (elements(k) - own.size()) * element, CollectiveContext::BufferUse::folded_by_readers);
     stage_in(context, to, from, own.begin * element);
     stage_in(context, to + own.begin * element, from + own.end * element, (elements(k) - own.end) * element);
     context.post(tick);
@@ -62,7 +62,7 @@ inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool 
       const std::uint64_t begun = context.begin_reading(a);
       void* for_others[1];
       if (!alone)
-        for_others[0] = context.my_buffer(b, own.size() * element, CollectiveContext::Passing::folded_by_writer,
+        for_others[0] = context.my_buffer(b, own.size() * element, CollectiveContext::BufferUse::folded_by_writer,
                                           rooted ? call.root : -1);
       fold_for_others(call, wants_result ? out + at + own.begin * element : nullptr,
                       std::span<void* const>(for_others, alone ? 0 : 1), inputs, own.size(),

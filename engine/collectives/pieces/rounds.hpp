@@ -98,12 +98,12 @@ inline Slice part_of(const Call& call, int size, int member) {
 // For a vector or block of `length`: stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does
 // work that needs no other member; read(k, tick) may read all members' buffers of that tick.
 template <class Bytes, class Stage, class Keep, class Read>
-void all_by_rounds(CollectiveContext& context, std::size_t length, std::size_t rounds,
-                   CollectiveContext::Passing passing, Bytes bytes, Stage stage, Keep keep, Read read) {
+void all_by_rounds(CollectiveContext& context, std::size_t length, std::size_t rounds, CollectiveContext::BufferUse use,
+                   Bytes bytes, Stage stage, Keep keep, Read read) {
   context.begin_rounds(length);
   const std::uint64_t first = context.tick() + 1;
   auto tell = [&](std::size_t k) {
-    stage(k, context.my_buffer(first + k, bytes(k), passing));
+    stage(k, context.my_buffer(first + k, bytes(k), use));
     context.post(first + k);
     keep(k);
   };

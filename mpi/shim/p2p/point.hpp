@@ -56,7 +56,7 @@ int blocking_host(HostCall call) {
 }
 
 template <class HostCall>
-int passing_host(HostCall call) {
+int call_host(HostCall call) {
   count_host_message();
   note_host_request();
   return call();
@@ -67,7 +67,7 @@ void note_persistent(MPI_Request request);
 
 template <class HostCall>
 int making_host(bool persistent, MPI_Request* request, HostCall call) {
-  const int code = passing_host(call);
+  const int code = call_host(call);
   if (persistent && code == MPI_SUCCESS && request) note_persistent(*request);
   return code;
 }

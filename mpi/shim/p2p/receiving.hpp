@@ -54,7 +54,7 @@ int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall
     return blocking_host(host_call);
   before_host_receives(c, tag);
   MPI_Request request;
-  const int code = passing_host([&] { return host_start(&request); });
+  const int code = call_host([&] { return host_start(&request); });
   return code == MPI_SUCCESS ? Wait(&request, status) : code;
 }
 

@@ -31,7 +31,7 @@ int send_by_host(HostCall host_call, HostStart host_start) {
   if (!any_source_requests.load(std::memory_order_relaxed)) [[likely]]
     return blocking_host(host_call);
   MPI_Request request;
-  const int code = passing_host([&] { return host_start(&request); });
+  const int code = call_host([&] { return host_start(&request); });
   return code == MPI_SUCCESS ? Wait(&request, MPI_STATUS_IGNORE) : code;
 }
 

@@ -153,13 +153,13 @@ void use_ring(CollectiveContext& context, int me, int root, unsigned rounds,
     auto read = [&](std::size_t, std::uint64_t tick) {
       for (int r = 0; r < context.size(); ++r) must_be(r, tick);
     };
-    return collectives::all_by_rounds(context, sizeof(std::uint64_t), rounds, CollectiveContext::Passing::copied, bytes,
-                                      stage, keep, read);
+    return collectives::all_by_rounds(context, sizeof(std::uint64_t), rounds, CollectiveContext::BufferUse::copied,
+                                      bytes, stage, keep, read);
   }
   constexpr std::size_t length = sizeof(std::uint64_t);
   const int reader = collective == Collective::bcast ? -1 : root;
   auto write = [&](const Chunk& c) {
-    put(context.my_buffer(c.tick, length, CollectiveContext::Passing::copied, reader), c.tick);
+    put(context.my_buffer(c.tick, length, CollectiveContext::BufferUse::copied, reader), c.tick);
   };
   auto keep = [](const Chunk&) {};
   auto read = [&](const Chunk& c) {
@@ -179,7 +179,7 @@ void overrun_ring(CollectiveContext& context, int me, int root, unsigned rounds)
   context.begin_rooted_rounds(sizeof(std::uint64_t));
   for (std::uint64_t tick = context.tick() + 1; tick <= context.tick() + rounds; ++tick) {
     if (root == me) {
-      put(context.my_buffer(tick, sizeof tick, CollectiveContext::Passing::copied), tick);
+      put(context.my_buffer(tick, sizeof tick, CollectiveContext::BufferUse::copied), tick);
       context.post(tick);
     } else {
       context.wait_posted(root, tick);

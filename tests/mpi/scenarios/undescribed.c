@@ -217,16 +217,16 @@ static void collectives(void) {
   MPI_Comm own;
   MPI_Request request;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  MPI_Datatype passing = another();
+  MPI_Datatype temporary = another();
   clear();
   if (rank == 0) {
     fill_sparse(0);
-    MPI_Ialltoallv(scattered, counts, none, passing, dense, many, none, MPI_INT, own, &request);
+    MPI_Ialltoallv(scattered, counts, none, temporary, dense, many, none, MPI_INT, own, &request);
   } else {
     fill_dense(1);
-    MPI_Ialltoallv(dense, many, none, MPI_INT, scattered, counts, none, passing, own, &request);
+    MPI_Ialltoallv(dense, many, none, MPI_INT, scattered, counts, none, temporary, own, &request);
   }
-  MPI_Type_free(&passing);
+  MPI_Type_free(&temporary);
   MPI_Comm_free(&own);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   if (rank == 0) check_dense("ialltoallv", 1);
