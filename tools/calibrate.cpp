@@ -168,7 +168,7 @@ void learn_states(Machine& machine, Shared& shared, int first, const std::vector
   const std::size_t span =
       memory::span_for(machine::private_cache(one), machine::last_level_cache(), machine::cache_sharers(one));
   auto& words = *reinterpret_cast<Calibration::ControlBlock*>(shared_bytes(sizeof(Calibration::ControlBlock)));
-  auto& found = *reinterpret_cast<Handing*>(shared_bytes(sizeof(Handing)));
+  auto& found = *reinterpret_cast<PairCosts*>(shared_bytes(sizeof(PairCosts)));
   std::byte* const rooms = shared_bytes(span);
   constexpr int attempts = 5;  // who shares its CPUs with other programs may give up
   for (const Way& way : one_of_each_state(ways)) {
@@ -178,7 +178,7 @@ void learn_states(Machine& machine, Shared& shared, int first, const std::vector
       run(shared, {first, way.cpu}, [&](int me) {
         Calibration pair{words, array, {rooms, span}};
         if (me == 1) pair.second();
-        else if (const auto handing = pair.first([](double) { return true; })) found = *handing;
+        else if (const auto costs = pair.first([](double) { return true; })) found = *costs;
         return 0.0;
       });
     }
@@ -191,7 +191,7 @@ void learn_states(Machine& machine, Shared& shared, int first, const std::vector
 Machine calibrate() {
   Machine machine;
   if (auto known = read_stored_machine(stored_machine())) {
-    machine.handing = known->handing, machine.far_handing = known->far_handing;
+    machine.near_pair = known->near_pair, machine.far_pair = known->far_pair;
     std::ranges::copy(known->further, machine.further);
     machine.network = known->network;
   }

@@ -98,7 +98,7 @@ double left_behind(const team::Shape& s, const Algorithm& row, const Call& call)
   const double stays = s.machine.own > 0
                            ? std::clamp(tuning::constants::stays_until - touched / s.machine.own, 0.0, 1.0)
                            : 1 - collectives::spilled(s, taken * s.size);
-  return row.taken * collectives::handed(s, &Handing::left) * taken * stays;
+  return row.taken * collectives::pair_cost(s, &PairCosts::left) * taken * stays;
 }
 
 // When oversubscribed nobody can foresee who runs when, and more is tried.

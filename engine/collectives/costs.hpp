@@ -76,14 +76,14 @@ inline double spilled(const Shape& s, double working_set) {
 }
 
 // Time per byte from one member to another: mean over near and far members.
-inline double handed(const Shape& s, double Handing::*what) {
+inline double pair_cost(const Shape& s, double PairCosts::*what) {
   const double far = double(s.size - s.group_size()) / std::max(s.size - 1, 1);
-  return s.machine.hand(false).*what * (1 - far) + s.machine.hand(true).*what * far;
+  return s.machine.pair(false).*what * (1 - far) + s.machine.pair(true).*what * far;
 }
 
 // Barriers before and after work between exchanged buffers: each member's addresses are in a line of its own.
 inline double buffer_exchange(const Shape& s) {
-  const double meetings = meeting_to_look(s) + meeting(s), measured = handed(s, &Handing::line);
+  const double meetings = meeting_to_look(s) + meeting(s), measured = pair_cost(s, &PairCosts::line);
   if (s.oversubscribed()) return meetings;
   return meetings + (measured > 0 ? measured : line_within(s, s.size)) *
                         (constants::exchange_lines + constants::exchange_member * (s.size - 1));
@@ -100,30 +100,30 @@ inline double moving(const Shape& s, double bytes, double in_cache, double worki
 
 // Every member copies `bytes` that others have written.
 inline double copying(const Shape& s, double bytes, double working_set) {
-  const bool known = s.machine.handing.line > 0 && !s.oversubscribed();
-  return moving(s, bytes, known ? handed(s, &Handing::copy) : s.machine.copy, working_set);
+  const bool known = s.machine.near_pair.line > 0 && !s.oversubscribed();
+  return moving(s, bytes, known ? pair_cost(s, &PairCosts::copy) : s.machine.copy, working_set);
 }
 
 // Every member reads `bytes` of operands, most of them written by others, and stores a part of that.
 inline double folding(const Shape& s, double bytes, double working_set) {
-  const bool known = s.machine.handing.line > 0 && !s.oversubscribed();
-  const double others = known ? handed(s, &Handing::copy) * (s.size - 1) / s.size : 0;
+  const bool known = s.machine.near_pair.line > 0 && !s.oversubscribed();
+  const double others = known ? pair_cost(s, &PairCosts::copy) * (s.size - 1) / s.size : 0;
   return moving(s, bytes, std::max(s.machine.fold, others), working_set);
 }
 
 // ---- rounds of copy buffers. Not for oversubscribed teams, whose lines do not move between caches.
 inline double filling(const Shape& s, double bytes, double working_set) {
-  return moving(s, bytes, handed(s, &Handing::fill), working_set);
+  return moving(s, bytes, pair_cost(s, &PairCosts::fill), working_set);
 }
 inline double emptying(const Shape& s, double bytes, double working_set) {
-  return moving(s, bytes, handed(s, &Handing::empty), working_set);
+  return moving(s, bytes, pair_cost(s, &PairCosts::empty), working_set);
 }
 inline double keeping(const Shape& s, double bytes, double working_set) {
-  return moving(s, bytes, handed(s, &Handing::own), working_set);
+  return moving(s, bytes, pair_cost(s, &PairCosts::own), working_set);
 }
 // Combines operands of others from their copy buffers with our own.
 inline double combining(const Shape& s, double others, double own, double working_set) {
-  return moving(s, others, std::max(s.machine.fold, handed(s, &Handing::empty)), working_set) +
+  return moving(s, others, std::max(s.machine.fold, pair_cost(s, &PairCosts::empty)), working_set) +
          moving(s, own, s.machine.fold, working_set);
 }
 
@@ -137,7 +137,8 @@ inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
 }
 // Bytes whose copies take as long as publishing and awaiting some chunks.
 inline double least_chunk(const Shape& s) {
-  return constants::chunk_tellings * line_within(s, s.size) / (handed(s, &Handing::fill) + handed(s, &Handing::empty));
+  return constants::chunk_tellings * line_within(s, s.size) /
+         (pair_cost(s, &PairCosts::fill) + pair_cost(s, &PairCosts::empty));
 }
 // A pipeline from or to a root: its chunks, and the copies that do not overlap. The number of the first chunk comes
 // before its bytes, and the root looks at all members for them, and for the buffers that they have read.

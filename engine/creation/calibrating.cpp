@@ -35,7 +35,7 @@ Calibrating::~Calibrating() {
   process_.arena().free(told_.words);
 }
 
-Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
+PairCosts Calibrating::run(int rank, const Told& told, std::byte* base) try {
   if (!told.words || process_.policy().oversubscribed) return {};
   Calibration pair{*reinterpret_cast<Calibration::ControlBlock*>(base + told.words),
                    base + told.words + words_bytes,
@@ -46,14 +46,14 @@ Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
   }
   process_.begin_calibration();
   const auto found =
-      pair.first([&](double line) { return line < implausible && !known_handing(process_.machine(), line); });
+      pair.first([&](double line) { return line < implausible && !known_pair(process_.machine(), line); });
   if (!found || found->line >= implausible) return {};
   // The figures of siblings, which share private caches, say nothing about other cores. Virtual CPUs may be siblings
   // for a while only, and choices that are right for siblings take three times as long for others.
   const bool siblings = found->fill > 0 && found->left < found->own;
   if (found->fill > 0 && !siblings) process_.learn(*found);
-  const Handing* const known = known_handing(process_.machine(), found->line);
-  return known ? *known : siblings ? process_.machine().handing : *found;
+  const PairCosts* const known = known_pair(process_.machine(), found->line);
+  return known ? *known : siblings ? process_.machine().near_pair : *found;
 } catch (const std::bad_alloc&) {
   return {};
 }

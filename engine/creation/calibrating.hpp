@@ -21,7 +21,7 @@ class Calibrating {
   const Told& told() const { return told_; }
 
   // Called by the first two members; `base`: the first one's segment. Returns the first one's figures; `line` 0: none.
-  Handing run(int rank, const Told& told, std::byte* base);
+  PairCosts run(int rank, const Told& told, std::byte* base);
 
  private:
   team::Process& process_;

@@ -71,7 +71,7 @@ std::uint32_t stretch(std::span<const Hello> hellos, std::int64_t Hello::*what) 
 
 // The first member decides the team's shape.
 void plan_shape(Plan& plan, Process& process, std::span<const Hello> hellos, int sharing_cpus, bool one_group,
-                const Handing& found) {
+                const PairCosts& found) {
   Machine& machine = plan.machine = process.machine();
   const bool oversubscribed = process.policy().oversubscribed;
   plan.one_group = one_group;
@@ -88,11 +88,11 @@ void plan_shape(Plan& plan, Process& process, std::span<const Hello> hellos, int
   // Virtual CPUs may be far apart although the system calls them near, so measured figures are used.
   const bool several_caches = plan.group > 1 && plan.group < hellos.size();
   const bool several_packages = plan.package > 0 && plan.package < hellos.size();
-  const Handing* const beyond =
-      several_caches ? slower_handing(process.machine(), found.line, several_packages) : nullptr;
-  if (found.fill > 0) machine.handing = found;
-  machine.far_handing = beyond ? *beyond : Handing{};
-  machine.line = several_caches ? std::max(machine.line, machine.far_handing.line) : found.line;
+  const PairCosts* const beyond =
+      several_caches ? slower_pair(process.machine(), found.line, several_packages) : nullptr;
+  if (found.fill > 0) machine.near_pair = found;
+  machine.far_pair = beyond ? *beyond : PairCosts{};
+  machine.line = several_caches ? std::max(machine.line, machine.far_pair.line) : found.line;
   machine.near = several_caches ? found.line : 0;
 }
 
@@ -240,7 +240,7 @@ void TeamCreation::fill_in(std::span<const Hello> hellos) {
   const int shared = sharing(hellos, rank_);
   const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
   process_.tune(shared, one_group);
-  const Handing found = rank_ < 2 ? calibrating_.run(rank_, hellos[0].calibration, team.base_[0]) : Handing{};
+  const PairCosts found = rank_ < 2 ? calibrating_.run(rank_, hellos[0].calibration, team.base_[0]) : PairCosts{};
   if (rank_ == 0) plan_shape(leader->plan, process_, hellos, shared, one_group, found);
 }
 

@@ -35,7 +35,7 @@ double folding(const HierarchyShape& s, int lanes, double bytes) {
 double sorting(const HierarchyShape& s, int lanes, double blocks, double bytes) {
   if (s.node.size < 2) return 0;
   const double touched = blocks * std::max(bytes, 64.0);
-  return moving(s, lanes, touched, s.node.machine.handing.own, 2 * touched);
+  return moving(s, lanes, touched, s.node.machine.near_pair.own, 2 * touched);
 }
 
 // The cheapest way that the ranks of one node have, blocks or vectors of `bytes`.

@@ -49,8 +49,8 @@ bool Calibration::step(int me) {
   return wait(1 - me, steps_);
 }
 
-std::optional<Handing> Calibration::first(const std::function<bool(double line)>& wanted) {
-  Handing found;
+std::optional<PairCosts> Calibration::first(const std::function<bool(double line)>& wanted) {
+  PairCosts found;
   until_ = nanoseconds() + patience_of_line;
   if (!step(0)) return {};
   std::vector<double> times;

@@ -36,7 +36,7 @@ class Calibration {
 
   // `wanted`: returns whether bytes are to be measured, given the nanoseconds of a line. Nothing: the other did not
   // answer. If only the line was measured the other figures are 0.
-  std::optional<Handing> first(const std::function<bool(double line)>& wanted);
+  std::optional<PairCosts> first(const std::function<bool(double line)>& wanted);
   // Returns whether the first has answered until the end.
   bool second();
 

@@ -20,11 +20,11 @@ template <double Machine::*member>
 double& field(Machine& machine) {
   return machine.*member;
 }
-template <Handing Machine::*which, double Handing::*member>
-double& handing(Machine& machine) {
+template <PairCosts Machine::*which, double PairCosts::*member>
+double& pair_cost(Machine& machine) {
   return machine.*which.*member;
 }
-template <int which, double Handing::*member>
+template <int which, double PairCosts::*member>
 double& further(Machine& machine) {
   return machine.further[which].*member;
 }
@@ -53,32 +53,34 @@ constexpr MachineField fields[] = {
     {"sockets", "sockets, among which the cores are divided (simulator)", field<&Machine::sockets>},
     {"cpus", "CPUs that ranks may use; 0: as the system says", field<&Machine::cpus>},
     {"pair_line", "ns: a cache line between two ranks, in the state with the shortest; 0: the next five are nobody's",
-     handing<&Machine::handing, &Handing::line>},
-    {"pair_own", "ns per byte: a core copies within its private cache", handing<&Machine::handing, &Handing::own>},
-    {"pair_copy", "ns per byte: it copies what the other has just written", handing<&Machine::handing, &Handing::copy>},
+     pair_cost<&Machine::near_pair, &PairCosts::line>},
+    {"pair_own", "ns per byte: a core copies within its private cache",
+     pair_cost<&Machine::near_pair, &PairCosts::own>},
+    {"pair_copy", "ns per byte: it copies what the other has just written",
+     pair_cost<&Machine::near_pair, &PairCosts::copy>},
     {"pair_left", "ns per byte: what writing that again costs more than before",
-     handing<&Machine::handing, &Handing::left>},
-    {"pair_fill", "ns per byte: into a copy buffer that has rested", handing<&Machine::handing, &Handing::fill>},
-    {"pair_empty", "ns per byte: out of it", handing<&Machine::handing, &Handing::empty>},
+     pair_cost<&Machine::near_pair, &PairCosts::left>},
+    {"pair_fill", "ns per byte: into a copy buffer that has rested", pair_cost<&Machine::near_pair, &PairCosts::fill>},
+    {"pair_empty", "ns per byte: out of it", pair_cost<&Machine::near_pair, &PairCosts::empty>},
     {"far_line", "ns: the same in the next state; 0: no other is known",
-     handing<&Machine::far_handing, &Handing::line>},
-    {"far_own", "as pair_own", handing<&Machine::far_handing, &Handing::own>},
-    {"far_copy", "as pair_copy", handing<&Machine::far_handing, &Handing::copy>},
-    {"far_left", "as pair_left", handing<&Machine::far_handing, &Handing::left>},
-    {"far_fill", "as pair_fill", handing<&Machine::far_handing, &Handing::fill>},
-    {"far_empty", "as pair_empty", handing<&Machine::far_handing, &Handing::empty>},
-    {"third_line", "ns: the same in the third", further<0, &Handing::line>},
-    {"third_own", "as pair_own", further<0, &Handing::own>},
-    {"third_copy", "as pair_copy", further<0, &Handing::copy>},
-    {"third_left", "as pair_left", further<0, &Handing::left>},
-    {"third_fill", "as pair_fill", further<0, &Handing::fill>},
-    {"third_empty", "as pair_empty", further<0, &Handing::empty>},
-    {"fourth_line", "ns: the same in the fourth", further<1, &Handing::line>},
-    {"fourth_own", "as pair_own", further<1, &Handing::own>},
-    {"fourth_copy", "as pair_copy", further<1, &Handing::copy>},
-    {"fourth_left", "as pair_left", further<1, &Handing::left>},
-    {"fourth_fill", "as pair_fill", further<1, &Handing::fill>},
-    {"fourth_empty", "as pair_empty", further<1, &Handing::empty>},
+     pair_cost<&Machine::far_pair, &PairCosts::line>},
+    {"far_own", "as pair_own", pair_cost<&Machine::far_pair, &PairCosts::own>},
+    {"far_copy", "as pair_copy", pair_cost<&Machine::far_pair, &PairCosts::copy>},
+    {"far_left", "as pair_left", pair_cost<&Machine::far_pair, &PairCosts::left>},
+    {"far_fill", "as pair_fill", pair_cost<&Machine::far_pair, &PairCosts::fill>},
+    {"far_empty", "as pair_empty", pair_cost<&Machine::far_pair, &PairCosts::empty>},
+    {"third_line", "ns: the same in the third", further<0, &PairCosts::line>},
+    {"third_own", "as pair_own", further<0, &PairCosts::own>},
+    {"third_copy", "as pair_copy", further<0, &PairCosts::copy>},
+    {"third_left", "as pair_left", further<0, &PairCosts::left>},
+    {"third_fill", "as pair_fill", further<0, &PairCosts::fill>},
+    {"third_empty", "as pair_empty", further<0, &PairCosts::empty>},
+    {"fourth_line", "ns: the same in the fourth", further<1, &PairCosts::line>},
+    {"fourth_own", "as pair_own", further<1, &PairCosts::own>},
+    {"fourth_copy", "as pair_copy", further<1, &PairCosts::copy>},
+    {"fourth_left", "as pair_left", further<1, &PairCosts::left>},
+    {"fourth_fill", "as pair_fill", further<1, &PairCosts::fill>},
+    {"fourth_empty", "as pair_empty", further<1, &PairCosts::empty>},
     {"net_latency", "ns: a short message from node to node, one way", network<&Network::latency>},
     {"net_message", "ns: from one short message of a rank to its next", network<&Network::message>},
     {"net_byte", "ns per byte of a rank's long messages", network<&Network::byte>},
@@ -90,7 +92,7 @@ constexpr MachineField fields[] = {
 // A place for the figures of each state, the shortest line first.
 template <class Constness>
 auto places(Constness& machine) {
-  return std::array{&machine.handing, &machine.far_handing, &machine.further[0], &machine.further[1]};
+  return std::array{&machine.near_pair, &machine.far_pair, &machine.further[0], &machine.further[1]};
 }
 
 double apart(double a, double b) { return std::abs(std::log(a / b)); }
@@ -159,31 +161,32 @@ Result<void> store_machine(const std::string& path, const Machine& machine) {
   return {};
 }
 
-const Handing* known_handing(const Machine& machine, double line) {
-  const Handing* found = nullptr;
-  for (const Handing* each : places(machine))
+const PairCosts* known_pair(const Machine& machine, double line) {
+  const PairCosts* found = nullptr;
+  for (const PairCosts* each : places(machine))
     if (like(line, each->line) && (!found || apart(line, each->line) < apart(line, found->line))) found = each;
   if (found) return found;
   // Virtual CPUs may be siblings on one core for a while. Such a line is shorter still, but counts as near.
-  const double near = machine.handing.line;
-  return line < near && near < 3 * line ? &machine.handing : nullptr;
+  const double near = machine.near_pair.line;
+  return line < near && near < 3 * line ? &machine.near_pair : nullptr;
 }
 
-const Handing* slower_handing(const Machine& machine, double line, bool slowest) {
-  const Handing* found = nullptr;
-  for (const Handing* each : places(machine))
+const PairCosts* slower_pair(const Machine& machine, double line, bool slowest) {
+  const PairCosts* found = nullptr;
+  for (const PairCosts* each : places(machine))
     if (each->line > line && !like(line, each->line) && (!found || slowest)) found = each;
   return found;
 }
 
-void learn(Machine& machine, const Handing& found) {
+void learn(Machine& machine, const PairCosts& found) {
   constexpr std::size_t most = std::tuple_size_v<decltype(places(machine))>;
-  std::array<Handing, most + 1> states;
+  std::array<PairCosts, most + 1> states;
   std::size_t count = 0;
-  for (const Handing* each : places(machine))  // what is like it has been measured again
+  for (const PairCosts* each : places(machine))  // what is like it has been measured again
     if (each->line > 0 && !like(each->line, found.line)) states[count++] = *each;
   states[count++] = found;
-  std::sort(states.begin(), states.begin() + count, [](const Handing& a, const Handing& b) { return a.line < b.line; });
+  std::sort(states.begin(), states.begin() + count,
+            [](const PairCosts& a, const PairCosts& b) { return a.line < b.line; });
   if (count > most) {  // of the two that are least apart, the one that is not new goes
     std::size_t at = 1;
     for (std::size_t i = 2; i < count; ++i)

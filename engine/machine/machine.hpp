@@ -10,7 +10,7 @@ namespace nearfield::machine {
 
 // Times of bytes between two cores. Nanoseconds, per byte but for the line; by the kind of stores and loads that takes
 // least.
-struct Handing {
+struct PairCosts {
   double line = 0;   // a cache line, one way; 0: not measured
   double own = 0;    // a core copies within its private cache
   double copy = 0;   // it copies bytes that the other has just written
@@ -52,10 +52,10 @@ struct Machine {
   // In each state of the machine (states.hpp) that two ranks have met, as they measured it (calibration.hpp), the
   // shortest line first. A line of 0: not measured, and the other figures are of no particular machine. A team's are
   // those of its first two members, and those beyond its caches.
-  Handing handing{0, 0.012, 0.02, 0.04, 0.016, 0.02}, far_handing, further[2];
+  PairCosts near_pair{0, 0.012, 0.02, 0.04, 0.016, 0.02}, far_pair, further[2];
   Network network;
   // Returns the times between members; `far`: they share no last-level cache.
-  const Handing& hand(bool far) const { return far && far_handing.line > 0 ? far_handing : handing; }
+  const PairCosts& pair(bool far) const { return far && far_pair.line > 0 ? far_pair : near_pair; }
 };
 
 struct MachineField {
@@ -77,16 +77,16 @@ Result<Machine> read_stored_machine(const std::string& path);
 Result<void> store_machine(const std::string& path, const Machine& machine);
 
 // Returns the times known of the state in which a line takes that long; may be null.
-const Handing* known_handing(const Machine& machine, double line);
+const PairCosts* known_pair(const Machine& machine, double line);
 // Returns the times known of the next state in which a line takes longer, or of the last one; may be null.
-const Handing* slower_handing(const Machine& machine, double line, bool slowest);
+const PairCosts* slower_pair(const Machine& machine, double line, bool slowest);
 // Stores measured times in `machine`, as those of their state.
-void learn(Machine& machine, const Handing& found);
+void learn(Machine& machine, const PairCosts& found);
 
 }  // namespace nearfield::machine
 
 namespace nearfield {
 using machine::cpu_model, machine::machine_fields, machine::MachineField, machine::read_machine,
     machine::read_stored_machine, machine::store_machine;
-using machine::Handing, machine::Machine, machine::Network;
+using machine::PairCosts, machine::Machine, machine::Network;
 }  // namespace nearfield

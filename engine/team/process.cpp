@@ -95,7 +95,7 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const
   return process;
 }
 
-void Process::learn(const Handing& found) {
+void Process::learn(const PairCosts& found) {
   machine::learn(machine_, found);
   Machine stored = settings_.machine;  // without figures that the system reports
   machine::learn(stored, found);

@@ -57,7 +57,7 @@ class Process {
   // One of its teams measures figures of the machine, which learn() stores for later programs as well.
   bool has_calibrated() const { return has_calibrated_; }
   void begin_calibration() { has_calibrated_ = true; }
-  void learn(const Handing& found);
+  void learn(const PairCosts& found);
   // Counts the pages of the shared heap by node, if it has a wish.
   void count_heap();
   // The process leaves MPI: peers attach nothing of it any more, and do not wait for it.

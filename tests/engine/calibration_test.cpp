@@ -35,7 +35,7 @@ class Figures : public ::testing::Test {
   const std::string directory_;
 };
 
-Handing handing(double line) { return {line, 0.01, 0.02, 0.03, 0.04, 0.05}; }
+PairCosts pair_costs(double line) { return {line, 0.01, 0.02, 0.03, 0.04, 0.05}; }
 
 TEST_F(Figures, AreMeasuredByTwoMembersAndStored) {
   Settings settings;
@@ -55,8 +55,8 @@ TEST_F(Figures, AreMeasuredByTwoMembersAndStored) {
   if (access(stored_machine().c_str(), R_OK) != 0) GTEST_SKIP() << "two processes never ran at the same time";
   auto stored = read_stored_machine(stored_machine());
   ASSERT_TRUE(stored);
-  for (const double value :
-       {stored->handing.line, stored->handing.own, stored->handing.copy, stored->handing.fill, stored->handing.empty})
+  for (const double value : {stored->near_pair.line, stored->near_pair.own, stored->near_pair.copy,
+                             stored->near_pair.fill, stored->near_pair.empty})
     EXPECT_GT(value, 0);
 }
 
@@ -81,12 +81,12 @@ TEST(Calibration, EndsForBothWhereTheLineIsAll) {
 
 TEST_F(Figures, OfAnotherCpuDoNotCount) {
   Machine machine;
-  machine.handing = handing(50);
+  machine.near_pair = pair_costs(50);
   ASSERT_TRUE(store_machine(stored_machine(), machine));
   auto read = read_stored_machine(stored_machine());
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->handing.fill, 0.04);
-  EXPECT_EQ(read->far_handing.line, 0);
+  EXPECT_EQ(read->near_pair.fill, 0.04);
+  EXPECT_EQ(read->far_pair.line, 0);
   std::ofstream(stored_machine()) << "cpu = \"Z80\"\n" << describe(machine);
   EXPECT_FALSE(read_stored_machine(stored_machine()));
   std::ofstream(stored_machine()) << describe(machine);
@@ -94,50 +94,50 @@ TEST_F(Figures, OfAnotherCpuDoNotCount) {
   EXPECT_FALSE(store_machine("/dev/null/nowhere.toml", machine));
 }
 
-TEST(Handing, OfEachStateIsKeptApart) {
+TEST(PairCosts, OfEachStateIsKeptApart) {
   Machine machine;
-  EXPECT_EQ(known_handing(machine, 60), nullptr);
-  EXPECT_EQ(slower_handing(machine, 60, true), nullptr);
-  learn(machine, handing(240));
-  EXPECT_EQ(machine.handing.line, 240);
-  learn(machine, handing(60));
-  EXPECT_EQ(machine.handing.line, 60);
-  EXPECT_EQ(machine.far_handing.line, 240);
-  EXPECT_EQ(known_handing(machine, 70), &machine.handing);
-  EXPECT_EQ(known_handing(machine, 25), &machine.handing);  // siblings on one core, for a while
-  EXPECT_EQ(known_handing(machine, 200), &machine.far_handing);
-  EXPECT_EQ(known_handing(machine, 1000), nullptr);
-  learn(machine, handing(300));
-  EXPECT_EQ(machine.far_handing.line, 300);
-  learn(machine, handing(25));
-  learn(machine, handing(120));
-  EXPECT_EQ(machine.handing.line, 25);
-  EXPECT_EQ(machine.far_handing.line, 60);
+  EXPECT_EQ(known_pair(machine, 60), nullptr);
+  EXPECT_EQ(slower_pair(machine, 60, true), nullptr);
+  learn(machine, pair_costs(240));
+  EXPECT_EQ(machine.near_pair.line, 240);
+  learn(machine, pair_costs(60));
+  EXPECT_EQ(machine.near_pair.line, 60);
+  EXPECT_EQ(machine.far_pair.line, 240);
+  EXPECT_EQ(known_pair(machine, 70), &machine.near_pair);
+  EXPECT_EQ(known_pair(machine, 25), &machine.near_pair);  // siblings on one core, for a while
+  EXPECT_EQ(known_pair(machine, 200), &machine.far_pair);
+  EXPECT_EQ(known_pair(machine, 1000), nullptr);
+  learn(machine, pair_costs(300));
+  EXPECT_EQ(machine.far_pair.line, 300);
+  learn(machine, pair_costs(25));
+  learn(machine, pair_costs(120));
+  EXPECT_EQ(machine.near_pair.line, 25);
+  EXPECT_EQ(machine.far_pair.line, 60);
   EXPECT_EQ(machine.further[0].line, 120);
   EXPECT_EQ(machine.further[1].line, 300);
-  EXPECT_EQ(known_handing(machine, 110), &machine.further[0]);
-  EXPECT_EQ(slower_handing(machine, 27, false), &machine.far_handing);
-  EXPECT_EQ(slower_handing(machine, 27, true), &machine.further[1]);
-  EXPECT_EQ(slower_handing(machine, 300, true), nullptr);
-  learn(machine, handing(38));  // one more than there is room for: its nearest neighbour goes
-  EXPECT_EQ(machine.handing.line, 38);
-  EXPECT_EQ(machine.far_handing.line, 60);
+  EXPECT_EQ(known_pair(machine, 110), &machine.further[0]);
+  EXPECT_EQ(slower_pair(machine, 27, false), &machine.far_pair);
+  EXPECT_EQ(slower_pair(machine, 27, true), &machine.further[1]);
+  EXPECT_EQ(slower_pair(machine, 300, true), nullptr);
+  learn(machine, pair_costs(38));  // one more than there is room for: its nearest neighbour goes
+  EXPECT_EQ(machine.near_pair.line, 38);
+  EXPECT_EQ(machine.far_pair.line, 60);
   EXPECT_EQ(machine.further[0].line, 120);
   EXPECT_EQ(machine.further[1].line, 300);
 }
 
-TEST(Handing, OfAMeshIsOne) {
+TEST(PairCosts, OfAMeshIsOne) {
   Machine machine;
-  learn(machine, handing(97));
-  EXPECT_EQ(known_handing(machine, 138), &machine.handing);
-  learn(machine, handing(138));
-  EXPECT_EQ(machine.handing.line, 138);
-  EXPECT_EQ(machine.far_handing.line, 0);
+  learn(machine, pair_costs(97));
+  EXPECT_EQ(known_pair(machine, 138), &machine.near_pair);
+  learn(machine, pair_costs(138));
+  EXPECT_EQ(machine.near_pair.line, 138);
+  EXPECT_EQ(machine.far_pair.line, 0);
   // A state that lies between two is like both of them, and stands for them.
-  learn(machine, handing(300));
-  learn(machine, handing(203));
-  EXPECT_EQ(machine.handing.line, 203);
-  EXPECT_EQ(machine.far_handing.line, 0);
+  learn(machine, pair_costs(300));
+  learn(machine, pair_costs(203));
+  EXPECT_EQ(machine.near_pair.line, 203);
+  EXPECT_EQ(machine.far_pair.line, 0);
 }
 
 // ---------------------------------------------------------------- copy buffers of teams
