@@ -171,7 +171,7 @@ def measure(application: Application, ranks: int, runs: int) -> Compared:
                 launch_command(host, ranks, list(application.command)),
                 env,
                 runs,
-                tell=lambda what: print(f"{application.name}: {what}", file=sys.stderr),
+                announce=lambda what: print(f"{application.name}: {what}", file=sys.stderr),
             )
         finally:
             os.chdir(before)

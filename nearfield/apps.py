@@ -185,14 +185,14 @@ def _all(
     runs: int,
     heap: str,
     bed: Nodes | None,
-    tell: bool,
+    verbose: bool,
     modes: Sequence[str],
 ) -> dict[str, list[dict[str, str]]]:
     """What the runs of each mode printed, in the order of modes. Raises ValueError where results differ."""
     printed: dict[str, list[dict[str, str]]] = {mode: [] for mode in modes}
     for turn in range(runs):
         for mode in modes if turn % 2 == 0 else modes[::-1]:
-            if tell:
+            if verbose:
                 print(cell, mode, file=sys.stderr, flush=True)
             printed[mode].append(_run(cell, command, mode, heap, bed))
     every = [one for of_mode in printed.values() for one in of_mode]

@@ -45,10 +45,10 @@ def compare(
     rounds: int,
     status: int = 0,
     page: Path | None = None,
-    tell=lambda text: None,
+    announce=lambda text: None,
 ) -> Compared:
     """Runs a command `4 * rounds + 2` times with the environment `given`. `status`: of the command, where all is well; `page`: where a
-    report of the recorded run goes; `tell` is told what comes next.
+    report of the recorded run goes; `announce` is told what comes next.
 
     Raises ValueError where the command cannot be started or ends otherwise by itself, NotBuilt.
     """
@@ -62,7 +62,7 @@ def compare(
             for mode in MODES if number % 2 == 0 else MODES[::-1]:
                 if mode in given_up:
                     continue
-                tell(f"run {number + 1} of {rounds}, {mode}")
+                announce(f"run {number + 1} of {rounds}, {mode}")
                 run = runner.run(environments[mode], limit)
                 found.runs[mode].append(run)
                 if run.late:
@@ -72,7 +72,7 @@ def compare(
                         raise ValueError(_fails_by_itself(command, run))
                     limit = 10 * run.wall + PATIENCE
         for mode in (PLAIN, BOTH):
-            tell(f"time in MPI, {mode}")
+            announce(f"time in MPI, {mode}")
             found.in_mpi[mode] = _recorded(runner, mode, given, limit, status, found, page)
         _compare_outputs(found)
     return found
@@ -273,9 +273,9 @@ def _compare(options: dict[str, str], command: list[str], env: dict[str, str]) -
     if page and page.suffix not in (".html", ".htm"):
         raise ValueError(f"--report writes a page, so its name ends in .html, not {page.name}")
     check_outputs((file, page, page.with_suffix(".json") if page else None))
-    found = compare(command, env, rounds, status, page, _tell)
+    found = compare(command, env, rounds, status, page, _announce)
     if sys.stderr.isatty():
-        _tell("")
+        _announce("")
     show(found)
     if file:
         file.write_text(json.dumps(as_json(found), indent=1) + "\n")
@@ -289,7 +289,7 @@ def _number(options: dict[str, str], name: str, default: int, least: int) -> int
     return int(text)
 
 
-def _tell(text: str) -> None:
+def _announce(text: str) -> None:
     """What comes next; on a terminal in one line."""
     begin, end = ("\r", "\033[K") if sys.stderr.isatty() else ("", "\n")
     print(f"{begin}{text and 'nearfield compare: '}{text}", end=end, file=sys.stderr, flush=True)

@@ -353,7 +353,7 @@ Advice advise(const Planner& plan) {
   for (const MemoryNode& node : plan.nodes.all)
     room[node.number] = plan.nodes.here ? std::min(memory::numa::room(node.number), node.bytes) : node.bytes;
   const bool one_kind = plan.fast == plan.home;
-  const bool tells_latency = memory::latency(*plan.home, plan.home->cpus).value > 0;
+  const bool has_latency = memory::latency(*plan.home, plan.home->cpus).value > 0;
   for (const Component component : by_worth) {
     const std::size_t bytes = whole_pages(plan.of(component));
     if (!bytes) continue;
@@ -363,7 +363,7 @@ Advice advise(const Planner& plan) {
     const bool own = std::ranges::find(computed, component) != std::end(computed);
     std::string words = one_kind                         ? ""
                         : streams && quick < 0.99 * slow ? "bandwidth"
-                        : own && tells_latency           ? "latency"
+                        : own && has_latency             ? "latency"
                                                          : "";
     const std::size_t fits = words.empty() ? 0 : fitting(plan, words, bytes, room);
     const bool gains = words == "bandwidth" && fits;

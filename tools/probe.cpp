@@ -86,30 +86,30 @@ Json describe(const char* name, const char* about, const Result<void>& tried) {
 }
 
 // What the process that is to be reached tells the one that reaches it.
-struct Told {
+struct ProbedMemory {
   reach::Card card;
   reach::RemoteBuffer place;
   std::uint64_t address;
 };
 
-// Stores into `told` by that way alone; what fails.
-std::string use_way(const reach::MemoryMapper& way, reach::Peers& peers, const Told& told) {
+// Stores into `probed` by that way alone; what fails.
+std::string use_way(const reach::MemoryMapper& way, reach::Peers& peers, const ProbedMemory& probed) {
   reach::Peer* peer = nullptr;
-  for (int i = 0; i < 2000 && !(peer = peers.find(told.card.address.identity())); ++i, usleep(1000))
+  for (int i = 0; i < 2000 && !(peer = peers.find(probed.card.address.identity())); ++i, usleep(1000))
     if (auto came = peers.collect(); !came) return came.error().text;
   if (!peer) return "a segment passed to another process did not arrive";
-  peers.meet(told.card);
-  if (auto reached = way.meet(peers, *peer, told.card.told[reach::index_of(way)]); !reached)
+  peers.meet(probed.card);
+  if (auto reached = way.meet(peers, *peer, probed.card.advertised[reach::index_of(way)]); !reached)
     return reached.error().text;
   const auto value = std::byte{42};
   if (!way.attach) {
-    auto written = way.write(*peer, &value, told.address, 1);
+    auto written = way.write(*peer, &value, probed.address, 1);
     return written ? "" : written.error().text;
   }
-  const reach::Region region = reach::Region::of(told.place);
+  const reach::Region region = reach::Region::of(probed.place);
   const reach::Attached attached = way.attach(peers, *peer, region);
   if (attached.state != reach::Attached::State::yes) return attached.why;
-  attached.at[told.place.offset() - region.begin] = value;
+  attached.at[probed.place.offset() - region.begin] = value;
   return "";
 }
 
@@ -122,7 +122,7 @@ Result<void> try_way(std::size_t w) {
     auto peers = reach::Peers::create(segment, ~(1u << w));
     if (!peers) return peers.error();
     if (!(*peers)->open())
-      if (auto told = way.open(**peers); !told) return told.error();
+      if (auto opened = way.open(**peers); !opened) return opened.error();
     return peers;
   };
   auto segment = memory::Segment::create(16 << 20);
@@ -135,13 +135,14 @@ Result<void> try_way(std::size_t w) {
   if (child == 0) {
     auto own = memory::Segment::create(16 << 20);
     std::string trouble = own ? "" : own.error().text;
-    Told told;
+    ProbedMemory probed;
     if (own) {
       auto met = begin(*own);
       if (met) {
         const reach::Card card = (*met)->card();
-        if (write(back[1], &card, sizeof card) == sizeof card && read(there[0], &told, sizeof told) == sizeof told)
-          trouble = use_way(way, **met, told);
+        if (write(back[1], &card, sizeof card) == sizeof card &&
+            read(there[0], &probed, sizeof probed) == sizeof probed)
+          trouble = use_way(way, **met, probed);
       } else {
         trouble = met.error().text;
       }
@@ -156,9 +157,10 @@ Result<void> try_way(std::size_t w) {
   std::string why = "the other process ended early";
   if (read(back[0], &card, sizeof card) == sizeof card) {
     if (auto sent = (*peers)->send_segment(card.address); !sent) why = sent.error().text;
-    const Told told{(*peers)->card(), place, std::uint64_t(at)};
+    const ProbedMemory probed{(*peers)->card(), place, std::uint64_t(at)};
     char text[1024] = "";
-    if (write(there[1], &told, sizeof told) == sizeof told && read(back[0], text, sizeof text - 1) > 0) why = text;
+    if (write(there[1], &probed, sizeof probed) == sizeof probed && read(back[0], text, sizeof text - 1) > 0)
+      why = text;
   }
   waitpid(child, nullptr, 0);
   for (const int fd : {there[0], there[1], back[0]}) close(fd);

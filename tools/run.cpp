@@ -236,8 +236,8 @@ std::string report_afterwards(char** command) {
     unlink(file.c_str());
     _exit(0);
   }
-  const std::string told = shell_status(status);
-  std::vector<const char*> words = {"afterwards", file.c_str(), told.c_str()};
+  const std::string shown = shell_status(status);
+  std::vector<const char*> words = {"afterwards", file.c_str(), shown.c_str()};
   for (char** word = command; *word; ++word) words.push_back(*word);
   become_python(words, "nothing was served");
 }

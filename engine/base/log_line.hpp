@@ -81,7 +81,7 @@ inline void write_line(const char* line, std::size_t bytes, const Speaker& who, 
           std::snprintf(complaint + used, sizeof complaint - used,
                         "%s=%.4000s: %s; the log goes on to standard error\n", log_file.variable, pattern, wrong);
       used += std::size_t(length);
-      [[maybe_unused]] const auto told = write(STDERR_FILENO, complaint, used);
+      [[maybe_unused]] const auto written = write(STDERR_FILENO, complaint, used);
     }
   }
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line, bytes);

@@ -41,7 +41,7 @@ void TeamServices::begin_configuration(const Settings& settings, std::byte* room
   auto* const words = new (room) ChooserControlBlock{};
   words->choosing = settings.choosing;
   settings.algorithm.copy(words->algorithm, sizeof words->algorithm - 1);
-  if (tuned_) tuned_->tell(size, words->tuned);
+  if (tuned_) tuned_->fill_in(size, words->tuned);
 }
 
 Chooser::Chooser() { text_.reserve(sizeof ChooserControlBlock::algorithm); }

@@ -21,17 +21,17 @@ constexpr collectives::Algorithm by_slots{"slots", {}, nullptr, nullptr, nullptr
 // A call and what it gives, which lies in our segment, where peers can reach it.
 struct Leaving::Left {
   Call call;
-  std::uint64_t told;  // as which it is entered; 0: it has been
+  std::uint64_t packed_call;  // as which it is entered; 0: it has been
   team::Process& process;
   std::size_t at;
   Left* next = nullptr;
 
   // nullptr: there is no memory for it.
-  static Left* make(const CollectiveContext& context, const Call& call, std::uint64_t told) {
+  static Left* make(const CollectiveContext& context, const Call& call, std::uint64_t packed_call) {
     const std::size_t bytes = operation(call.collective).gives.each(context.size()) * call.bytes;
     const auto at = context.process().arena().allocate(bytes, 64);
     if (!at) return nullptr;
-    auto* const left = new (std::nothrow) Left{call, told, context.process(), *at};
+    auto* const left = new (std::nothrow) Left{call, packed_call, context.process(), *at};
     if (!left) {
       context.process().arena().free(*at);
       return nullptr;
@@ -62,11 +62,11 @@ bool Leaving::has_room(const Call& call) const {
 }
 
 Leaving::Row Leaving::perform_behind(Chooser& chooser, CollectiveContext& context, const Call& call,
-                                     std::uint64_t told) {
+                                     std::uint64_t packed_call) {
   context.process().runner().poll();
-  if (may_be_left(context, call) && queue(context, call, told)) return &was_left;
+  if (may_be_left(context, call) && queue(context, call, packed_call)) return &was_left;
   settle(context);
-  return perform(chooser, context, call, told);
+  return perform(chooser, context, call, packed_call);
 }
 
 Leaving::Row Leaving::perform_without_room(CollectiveContext& context, const Call& call) {
@@ -114,10 +114,10 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
 }
 
 // Behind those that are left. False: it cannot be.
-bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t told) {
+bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t packed_call) {
   if (!has_room(call)) wait_for_room(context, &call);
   if (!left()) return false;
-  Left* const made = Left::make(context, call, told);
+  Left* const made = Left::make(context, call, packed_call);
   if (!made) return false;
   const std::lock_guard lock(context.process().runner().mutex());
   if (!left() || error_) {
@@ -157,7 +157,7 @@ void Leaving::run() {
   for (; first_; forget_first()) {
     if (error_) continue;
     try {
-      if (first_->told) context.enter_collective(first_->told);
+      if (first_->packed_call) context.enter_collective(first_->packed_call);
       row_ = perform_here(*chooser_, context, first_->call);
       if (!row_) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
     } catch (const OutOfMemory&) {
@@ -173,7 +173,7 @@ void Leaving::run() {
   left_.store(false, std::memory_order_release);                                      // SYNC: call-left
 }
 
-void Leaving::tell_awaited() { context_->tell_awaited(); }
+void Leaving::publish_awaited() { context_->publish_awaited(); }
 
 bool Leaving::outlive(CollectiveContext& context, team::TeamUser& then) {
   const std::lock_guard lock(context.process().runner().mutex());

@@ -35,13 +35,13 @@ class Leaving final : fibers::Lane {
   Leaving(const Leaving&) = delete;
   ~Leaving();
 
-  // Enters the call, which others are told as `told`, and does as Chooser::perform; what it returns tells by its name
+  // Enters the call, which others see as `packed_call`, and does as Chooser::perform; what it returns tells by its name
   // that the call was left.
   const collectives::Algorithm* perform(Chooser& chooser, context::CollectiveContext& context,
-                                        const collectives::Call& call, std::uint64_t told) {
+                                        const collectives::Call& call, std::uint64_t packed_call) {
     if (left()) [[unlikely]]
-      return perform_behind(chooser, context, call, told);
-    context.enter_collective(told);
+      return perform_behind(chooser, context, call, packed_call);
+    context.enter_collective(packed_call);
     if (!may_be_left(context, call)) return chooser.perform(context, call);
     collectives::Algorithm const* ran = nullptr;
     if (chooser.perform_if_ready(context, call, ran)) [[likely]]
@@ -88,15 +88,15 @@ class Leaving final : fibers::Lane {
     return needs_no_room(call) && (context.rank() == call.root) == is_one(given_by_root, call);
   }
   Row perform_behind(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call,
-                     std::uint64_t told);
+                     std::uint64_t packed_call);
   Row perform_here(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call);
   Row perform_aside(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call);
-  bool queue(context::CollectiveContext& context, const collectives::Call& call, std::uint64_t told);
+  bool queue(context::CollectiveContext& context, const collectives::Call& call, std::uint64_t packed_call);
   bool has_room(const collectives::Call& call) const;
   void wait_for_room(context::CollectiveContext& context, const collectives::Call* call);
   void forget_first();
   void run() override;
-  void tell_awaited() override;
+  void publish_awaited() override;
   void afterwards() override;
 
   std::atomic<bool> left_{false};

@@ -42,7 +42,7 @@ Result<Tuned> Tuned::read(const std::string& path) {
   return tuned;
 }
 
-void Tuned::tell(int size, std::uint8_t (&rows)[collectives::collective_count][64][2]) const {
+void Tuned::fill_in(int size, std::uint8_t (&rows)[collectives::collective_count][64][2]) const {
   int nearest = 0;
   auto distance = [&](int ranks) { return std::abs(std::log(double(ranks) / size)); };
   for (const Cell& cell : cells_)

@@ -27,7 +27,7 @@ class Tuned {
   static Result<Tuned> read(const std::string& path);
 
   // Fills in the rows of the number of ranks nearest to `size`, where one is within a factor of 1.5.
-  void tell(int size, std::uint8_t (&rows)[collectives::collective_count][64][2]) const;
+  void fill_in(int size, std::uint8_t (&rows)[collectives::collective_count][64][2]) const;
 
  private:
   struct Cell {

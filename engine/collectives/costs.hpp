@@ -137,7 +137,7 @@ inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
 }
 // Bytes whose copies take as long as publishing and awaiting some chunks.
 inline double least_chunk(const Shape& s) {
-  return constants::chunk_tellings * line_within(s, s.size) /
+  return constants::chunk_handover * line_within(s, s.size) /
          (pair_cost(s, &PairCosts::fill) + pair_cost(s, &PairCosts::empty));
 }
 // A pipeline from or to a root: its chunks, and the copies that do not overlap. The number of the first chunk comes

@@ -95,7 +95,7 @@ bool run(context::CollectiveContext& context, const Algorithm& algorithm, const 
     context::CollectiveContext& context;
     ~EndsExchange() { context.end_exchange(); }
   } ends{context};
-  const std::uint64_t told = note_for_peers(call.bytes, in_place_at_root(context, call));
+  const std::uint64_t note = note_for_peers(call.bytes, in_place_at_root(context, call));
   if (algorithm.share) {
     const std::size_t parts = parts_of(context, call);
     const auto work = [&](std::size_t part) {
@@ -104,12 +104,12 @@ bool run(context::CollectiveContext& context, const Algorithm& algorithm, const 
       if (common.bytes) algorithm.share(context, common, int(ranks.begin), int(ranks.end));
     };
     // By reference, since an allocation could fail on this member alone.
-    if (!context.exchange_and_work(send, recv, told, parts, std::ref(work))) return false;
+    if (!context.exchange_and_work(send, recv, note, parts, std::ref(work))) return false;
     scatter_gaps(context, call);
     report_lengths(context, call);
     return true;
   }
-  if (!context.exchange_buffers(send, recv, told)) return false;
+  if (!context.exchange_buffers(send, recv, note)) return false;
   const Call common = shortest(context, call);
   if (common.bytes) algorithm.run(context, common);
   report_lengths(context, call);

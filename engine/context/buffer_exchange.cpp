@@ -67,9 +67,9 @@ bool CollectiveContext::exchange_and_work(Buffer send, Buffer recv, std::uint64_
     work_together(parts, std::ref(part_of_it));  // nothing is allocated
     ticks_safe_ = tick_;
     last_rounds_rooted_ = false;
-    const std::uint64_t told = gate_->verdict.load(std::memory_order_relaxed);  // ordered by `done`
-    if (told >> 2 != rounds_together_) return true;
-    if ((told & 3) == std::uint64_t(Verdict::out_of_reach)) return false;
+    const std::uint64_t published = gate_->verdict.load(std::memory_order_relaxed);  // ordered by `done`
+    if (published >> 2 != rounds_together_) return true;
+    if ((published & 3) == std::uint64_t(Verdict::out_of_reach)) return false;
     look();
     settle();
   }

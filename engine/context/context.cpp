@@ -30,7 +30,7 @@ void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*
 }
 
 // Published by Runner::asleep_on.
-void CollectiveContext::tell_awaited() {
+void CollectiveContext::publish_awaited() {
   mine_->awaits.store(awaited_.whom, std::memory_order_relaxed);
   mine_->awaits_what.store(std::uint32_t(awaited_.what), std::memory_order_relaxed);
   mine_->awaits_value.store(awaited_.value, std::memory_order_relaxed);
@@ -68,7 +68,7 @@ CollectiveContext::~CollectiveContext() {
 
 // ---------------------------------------------------------------- waking
 
-void CollectiveContext::tell_asleep(bool asleep, Awaited awaited) {
+void CollectiveContext::publish_asleep(bool asleep, Awaited awaited) {
   auto& watchers = awaited.whom == everybody ? gate_->sleepers : team_.words(int(awaited.whom) - 1).watched;
   if (!asleep) {
     watchers.fetch_sub(1, std::memory_order_relaxed);

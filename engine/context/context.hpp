@@ -73,7 +73,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void begin_rounds(std::size_t length);
   void begin_rooted_rounds(std::size_t length);
   // Returns the length that a member has published with a tick that it has posted.
-  std::size_t told_length(int member, std::uint64_t tick) const {
+  std::size_t published_length(int member, std::uint64_t tick) const {
     if (place_of(member, tick) >> sum_shift == sum_of(length_)) [[likely]]
       return length_;
     return words_[member]->lengths[tick % buffers];
@@ -97,11 +97,11 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   // Called around all reads of `tick`, of one member's buffer or of all (-1), whose writer may ask for the time.
   std::uint64_t begin_reading(std::uint64_t tick, int member = -1) const;
   void end_reading(std::uint64_t tick, std::uint64_t begun) {
-    if (begun) tell_reading(tick, processor::ticks() - begun);
+    if (begun) report_reading(tick, processor::ticks() - begun);
   }
-  void tell_reading(std::uint64_t tick, std::uint64_t took);  // 0: no writer has asked
+  void report_reading(std::uint64_t tick, std::uint64_t took);  // 0: no writer has asked
   void post(std::uint64_t tick) {
-    if (filling_.tick == tick) tell_place();
+    if (filling_.tick == tick) publish_place();
     post_word(tick);
   }
   void post_empty();  // the next tick, which carries no buffer
@@ -185,8 +185,8 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   // Runs body(argument) on that fiber; this thread waits with it as in a blocking call, but each time no longer than
   // patience(). False: the body has not ended, and from now on the runner resumes it.
   bool attend(fibers::Fiber& fiber, void (*body)(void*), void* argument);
-  void tell_awaited();  // publishes what the suspended body awaits, to members that may wake us
-  void join_tree();     // once the team's shape is known
+  void publish_awaited();  // publishes what the suspended body awaits, to members that may wake us
+  void join_tree();        // once the team's shape is known
 
   // Waits until `flag()`, which others may set without waking us. `lacks(member)`: returns whether we wait for that
   // member.
@@ -217,7 +217,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_offset = (std::uint64_t{1} << sum_shift) - 64;
   static std::uint64_t sum_of(std::size_t length) { return (length * 0x9e3779b97f4a7c15) >> sum_shift; }
   std::uint64_t place_of(int member, std::uint64_t tick) const { return words_[member]->place[tick % buffers]; }
-  void tell_place();
+  void publish_place();
   void post_word(std::uint64_t tick);
   std::size_t take_room(std::uint64_t tick, std::size_t bytes);
   void let_go_of_buffers();
@@ -247,7 +247,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void wait_on(Flag flag, Lacking lacking, Awaited awaited);
   template <class Flag>
   void wait_in_place(Flag flag, bool (*lacking)(void*, int), void* argument, Awaited awaited);
-  void tell_asleep(bool asleep, Awaited awaited);
+  void publish_asleep(bool asleep, Awaited awaited);
   enum class Verdict : std::uint64_t { good, out_of_reach, news };
   void publish_buffers(Buffer send, Buffer recv, std::uint64_t note);
   Verdict look();  // reads all members' entries; fills in the pointers

@@ -187,8 +187,8 @@ void ContextPool::join(TaskQueue& lane) {
   for (int r = 0; r < team.size(); ++r) {
     std::uint64_t offset = 0;
     // SYNC: further-words
-    auto told = [&] { return (offset = team.words(r).contexts.load(std::memory_order_acquire)) != 0; };
-    lane.context.wait_until(told, [r](int m) { return m == r; });
+    auto published = [&] { return (offset = team.words(r).contexts.load(std::memory_order_acquire)) != 0; };
+    lane.context.wait_until(published, [r](int m) { return m == r; });
     auto& theirs = words_at<PoolControlBlock>(team, r, offset);
     lane.context.place_control_block(r, &theirs.context[lane.context.number() - 1]);
     if (r == 0) lane.context.place_gate(&theirs.gate[lane.context.number() - 1]);

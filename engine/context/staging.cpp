@@ -138,7 +138,7 @@ std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, B
   return process_.segment().base() + offset;
 }
 
-void CollectiveContext::tell_place() {
+void CollectiveContext::publish_place() {
   if (filling() == copying::Store::streaming) copying::fence();
   mine_->place[filling_.tick % buffers] = filling_.place | sum_of(length_) << sum_shift;
   mine_->lengths[filling_.tick % buffers] = length_;
@@ -160,17 +160,17 @@ std::uint64_t CollectiveContext::begin_reading(std::uint64_t tick, int member) c
   return wanted ? processor::ticks() : 0;
 }
 
-void CollectiveContext::tell_reading(std::uint64_t tick, std::uint64_t took) {
+void CollectiveContext::report_reading(std::uint64_t tick, std::uint64_t took) {
   constexpr std::uint64_t most = (1u << clock_bits) - 1;
   if (took) mine_->reading[tick % buffers].store(tick << clock_bits | std::min(took, most), std::memory_order_relaxed);
 }
 
 // Members try kinds at the same time, so a reader's time for all buffers counts for each writer.
 void CollectiveContext::note_sample(Filling& sample) {
-  const std::uint64_t told = words_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
-  if (told >> clock_bits == sample.tick)
+  const std::uint64_t reported = words_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
+  if (reported >> clock_bits == sample.tick)
     handover_[std::size_t(sample.use)].note(sample.kind, sample.bytes,
-                                            sample.begun + (told & ((1u << clock_bits) - 1)));
+                                            sample.begun + (reported & ((1u << clock_bits) - 1)));
   else if (tick_ < sample.tick + 2 * buffers) return;  // not read yet
   sample.tick = 0;
 }

@@ -32,7 +32,7 @@ inline void CollectiveContext::wait_in_place(Flag flag, bool (*lacking)(void*, i
                        {.others = process_.progress(),
                         .inspect = [&](std::uint64_t elapsed) { inspect(elapsed, lacking, argument); },
                         .word = everyone ? &gate_->wake_word : &own_->wake_word,
-                        .tell = [&](bool asleep) { tell_asleep(asleep, awaited); },
+                        .publish = [&](bool asleep) { publish_asleep(asleep, awaited); },
                         .one_event = everyone && !unrung,
                         .longest_nap = unrung ? waiting::short_nap : ~std::uint64_t{0}});
 }

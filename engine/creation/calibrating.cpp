@@ -22,24 +22,24 @@ Calibrating::Calibrating(team::Process& process, int rank, int size) noexcept : 
     new (process.segment().base() + *words) Calibration::ControlBlock{};
     const std::size_t wanted = span.span() / Calibration::array_bytes * Calibration::array_bytes;
     const std::size_t rooms = span.take(wanted);
-    if (rooms) told_ = {*words, rooms, wanted};
+    if (rooms) area_ = {*words, rooms, wanted};
     else process.arena().free(*words);
   } catch (const std::bad_alloc&) {  // without copy buffers nothing is measured
   }
 }
 
 Calibrating::~Calibrating() {
-  if (!told_.words) return;
-  process_.copy_buffers().put_back(told_.rooms, told_.room_bytes);
+  if (!area_.words) return;
+  process_.copy_buffers().put_back(area_.rooms, area_.room_bytes);
   process_.copy_buffers().rest();  // a program that sends nothing needs no copy buffers
-  process_.arena().free(told_.words);
+  process_.arena().free(area_.words);
 }
 
-PairCosts Calibrating::run(int rank, const Told& told, std::byte* base) try {
-  if (!told.words || process_.policy().oversubscribed) return {};
-  Calibration pair{*reinterpret_cast<Calibration::ControlBlock*>(base + told.words),
-                   base + told.words + words_bytes,
-                   {base + told.rooms, told.room_bytes}};
+PairCosts Calibrating::run(int rank, const Area& area, std::byte* base) try {
+  if (!area.words || process_.policy().oversubscribed) return {};
+  Calibration pair{*reinterpret_cast<Calibration::ControlBlock*>(base + area.words),
+                   base + area.words + words_bytes,
+                   {base + area.rooms, area.room_bytes}};
   if (rank == 1) {
     pair.second();
     return {};

@@ -8,7 +8,7 @@ namespace nearfield::creation {
 
 class Calibrating {
  public:
-  struct Told {
+  struct Area {
     std::uint64_t words = 0;  // offset in the first member's segment; 0: nothing is to be measured
     std::uint64_t rooms = 0, room_bytes = 0;
   };
@@ -18,14 +18,14 @@ class Calibrating {
   Calibrating(const Calibrating&) = delete;
   // Returns the bytes that the first member of a job holds meanwhile.
   static std::size_t bytes();
-  const Told& told() const { return told_; }
+  const Area& area() const { return area_; }
 
   // Called by the first two members; `base`: the first one's segment. Returns the first one's figures; `line` 0: none.
-  PairCosts run(int rank, const Told& told, std::byte* base);
+  PairCosts run(int rank, const Area& area, std::byte* base);
 
  private:
   team::Process& process_;
-  Told told_;
+  Area area_;
 };
 
 }  // namespace nearfield::creation

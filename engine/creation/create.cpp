@@ -251,7 +251,7 @@ TeamCreation::TeamCreation(Process& process, int rank, int size, bool together)
       team_(prepare()),
       calibrating_(process, together && team_ && team_->block_offset_ ? rank : -1, size) {
   mine_.block = team_ ? team_->block_offset_ : 0;
-  mine_.calibration = calibrating_.told();
+  mine_.calibration = calibrating_.area();
   mine_.card = process.reach().card();
   mine_.process = process.node_id();
   mine_.protocol = protocol;

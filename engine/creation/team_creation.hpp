@@ -22,7 +22,7 @@ struct Hello {
   std::int64_t cache;      // first CPU of the last-level cache that all its CPUs share, -1: there is none
   std::int64_t package;    // the same of the package
   std::uint64_t cpus[16];  // affinity mask
-  Calibrating::Told calibration;
+  Calibrating::Area calibration;
 };
 
 class TeamCreation {

@@ -90,11 +90,11 @@ void Runner::asleep_on(waiting::WakeWord* word) {
   if (word && busy() && segment_.contains(word, sizeof *word)) {
     const std::unique_lock lock(mutex_, std::try_to_lock);  // otherwise another thread runs them
     if (lock) {
-      for (Lane* lane : lanes_) lane->tell_awaited();
+      for (Lane* lane : lanes_) lane->publish_awaited();
       offset = std::uint64_t(reinterpret_cast<std::byte*>(word) - segment_.base());
     }
   }
-  told_.store(offset, std::memory_order_release);  // SYNC: asleep-on
+  asleep_on_.store(offset, std::memory_order_release);  // SYNC: asleep-on
 }
 
 }  // namespace nearfield::fibers

@@ -27,7 +27,7 @@ namespace nearfield::fibers {
 // An object whose body may be suspended.
 struct Lane {
   virtual void run() = 0;  // the body; must not throw
-  virtual void tell_awaited() {}
+  virtual void publish_awaited() {}
   // Called after the body has ended, by the thread that ran its last part, without the runner's lock, so that it may
   // issue others.
   virtual void afterwards() {}
@@ -42,7 +42,7 @@ struct Lane {
 class Runner final : public waiting::Source {
  public:
   // `asleep_on`: word that publishes the offset in `segment` of the wake word on which this process sleeps.
-  Runner(memory::Segment& segment, Atomic<std::uint64_t>& asleep_on) : segment_(segment), told_(asleep_on) {}
+  Runner(memory::Segment& segment, Atomic<std::uint64_t>& asleep_on) : segment_(segment), asleep_on_(asleep_on) {}
   Runner(const Runner&) = delete;
 
   // Allocates that many stacks ahead, or fewer without memory, so that operations can begin when memory is short later.
@@ -81,7 +81,7 @@ class Runner final : public waiting::Source {
   bool poll_all();
   void add_stack();
   memory::Segment& segment_;
-  Atomic<std::uint64_t>& told_;
+  Atomic<std::uint64_t>& asleep_on_;
   std::mutex mutex_;
   std::atomic<std::size_t> count_{0};  // size of lanes_; without the lock it only says whether there are any
   std::vector<Lane*> lanes_;

@@ -67,7 +67,7 @@ struct CallState {
   std::size_t used_bytes() const;
 };
 static_assert(std::is_trivially_copyable_v<CallState>);
-inline constexpr std::size_t told_words = (sizeof(CallState) + 7) / 8;
+inline constexpr std::size_t state_words = (sizeof(CallState) + 7) / 8;
 
 inline std::size_t CallState::used_bytes() const {
   return has_site ? sizeof(CallState) : offsetof(CallState, item) + items * sizeof(Item);
@@ -77,31 +77,32 @@ struct alignas(128) CallPost {
   std::atomic<std::uint64_t> call;  // owner
   // Owner: odd while it writes.
   alignas(128) std::atomic<std::uint32_t> version;
-  std::atomic<std::uint64_t> words[told_words];
+  std::atomic<std::uint64_t> words[state_words];
 
-  void tell(const CallState& told) {
+  void publish(const CallState& state) {
     static_assert(offsetof(CallState, item) % 8 == 0 && sizeof(Item) % 8 == 0 && sizeof(CallState) % 8 == 0);
-    const std::size_t used = told.used_bytes() / 8;
+    const std::size_t used = state.used_bytes() / 8;
     const std::uint32_t now = version.load(std::memory_order_relaxed);
     version.store(now + 1, std::memory_order_relaxed);
     // A reader that loads one of these words sees the odd version afterwards.
     for (std::size_t i = 0; i < used; ++i) {
       std::uint64_t word;
-      std::memcpy(&word, reinterpret_cast<const char*>(&told) + i * 8, sizeof word);
-      words[i].store(word, std::memory_order_release);  // SYNC: told-words
+      std::memcpy(&word, reinterpret_cast<const char*>(&state) + i * 8, sizeof word);
+      words[i].store(word, std::memory_order_release);  // SYNC: state-words
     }
-    version.store(now + 2, std::memory_order_release);  // SYNC: told-version
+    version.store(now + 2, std::memory_order_release);  // SYNC: state-version
   }
 
   // False: it is being written, or belongs to another call than `about`.
-  bool read(CallState& told, std::uint64_t about) const {
-    std::uint64_t raw[told_words];
-    const std::uint32_t before = version.load(std::memory_order_acquire);  // SYNC: told-version
-    for (std::size_t i = 0; i < told_words; ++i) raw[i] = words[i].load(std::memory_order_acquire);  // SYNC: told-words
+  bool read(CallState& state, std::uint64_t about) const {
+    std::uint64_t raw[state_words];
+    const std::uint32_t before = version.load(std::memory_order_acquire);  // SYNC: state-version
+    for (std::size_t i = 0; i < state_words; ++i)
+      raw[i] = words[i].load(std::memory_order_acquire);  // SYNC: state-words
     if (before % 2 || version.load(std::memory_order_relaxed) != before) return false;
-    std::memcpy(static_cast<void*>(&told), raw, sizeof told);
-    if (!told.has_site) told.forget_site();
-    return before && told.call == about;
+    std::memcpy(static_cast<void*>(&state), raw, sizeof state);
+    if (!state.has_site) state.forget_site();
+    return before && state.call == about;
   }
 };
 

@@ -88,7 +88,7 @@ class Reporter {
   }
   std::string call(const ThreadSeen& f) const {
     std::string text = function(function_of(f.call));
-    if (!f.told) return text;
+    if (!f.known) return text;
     const CallState& w = f.what;
     if (w.items && w.item[0].function == function_of(f.call)) {
       text += arguments(w.item[0]);
@@ -103,21 +103,21 @@ class Reporter {
     return text;
   }
   double since(const ThreadSeen& f) const {
-    const double known = f.told && f.what.since ? double(now_ - f.what.since) * 1e-9 : 0;
+    const double known = f.known && f.what.since ? double(now_ - f.what.since) * 1e-9 : 0;
     return std::max(known, f.unchanged);
   }
   // Returns the thread that says most: one that waits rather than one that does not.
   static const ThreadSeen* foremost(const Attendance& a) {
     const ThreadSeen* best = nullptr;
-    auto weight = [](const ThreadSeen& f) { return inside(f.call) ? (f.told ? (f.what.in_host ? 2 : 3) : 1) : 0; };
+    auto weight = [](const ThreadSeen& f) { return inside(f.call) ? (f.known ? (f.what.in_host ? 2 : 3) : 1) : 0; };
     for (const ThreadSeen& f : a.threads)
       if (!best || weight(f) > weight(*best)) best = &f;
     return best;
   }
-  static bool waits(const ThreadSeen* f) { return f && inside(f->call) && f->told && !f->what.in_host; }
+  static bool waits(const ThreadSeen* f) { return f && inside(f->call) && f->known && !f->what.in_host; }
   static bool awaits(const ThreadSeen& f, int whom) {
-    const std::size_t told = std::min<std::size_t>(f.what.awaited, most_awaited);
-    return std::find(f.what.awaited_member, f.what.awaited_member + told, whom) != f.what.awaited_member + told;
+    const std::size_t listed = std::min<std::size_t>(f.what.awaited, most_awaited);
+    return std::find(f.what.awaited_member, f.what.awaited_member + listed, whom) != f.what.awaited_member + listed;
   }
   // Describes the threads that do not wait: they may still do what others wait for.
   static std::string others(const Attendance& a) {
@@ -133,12 +133,12 @@ class Reporter {
     const ThreadSeen* const f = foremost(a);
     if (a.state == Attendance::State::left) return "has called MPI_Finalize";
     if (!f) return "has not called MPI yet";
-    if (!f->told && f->unchanged < moving) return "goes on calling MPI, lastly " + function(function_of(f->call));
+    if (!f->known && f->unchanged < moving) return "goes on calling MPI, lastly " + function(function_of(f->call));
     if (!inside(f->call))
       return "is outside of MPI, last in " + function(function_of(f->call)) +
              (a.unseen > 0 ? ", and has threads that are not seen" : "");
-    if (f->what.in_host && f->told) return "is in the host's part of " + call(*f);
-    if (f->told) return "waits in " + call(*f) + others(a);
+    if (f->what.in_host && f->known) return "is in the host's part of " + call(*f);
+    if (f->known) return "waits in " + call(*f) + others(a);
     return "is in " + call(*f);
   }
 
@@ -154,8 +154,8 @@ class Reporter {
     for (const Attendance& a : all_) {
       const ThreadSeen* const f = foremost(a);
       std::string key = state(a), where;
-      if (f && f->told && *f->what.object) where += ", called at " + site_text(f->what);
-      if (f && f->told && *f->what.script) where += std::string(", ") + f->what.script;
+      if (f && f->known && *f->what.object) where += ", called at " + site_text(f->what);
+      if (f && f->known && *f->what.script) where += std::string(", ") + f->what.script;
       key += where;
       auto at = std::ranges::find(groups, key, &std::pair<std::string, Group>::first);
       if (at == groups.end()) at = groups.insert(at, {key, {}});
@@ -239,7 +239,7 @@ class Reporter {
 
   // Describes a message that has come to `f` from member `m`, and that nothing receives.
   static std::string lost(const ThreadSeen& f, int m, const Item& wanted) {
-    if (!f.told || !f.what.lost || f.what.lost_member != m) return "";
+    if (!f.known || !f.what.lost || f.what.lost_member != m) return "";
     return "; a message with tag " + number(f.what.lost_tag) + " has come from it" +
            (wanted.context && wanted.context != f.what.lost_context ? " on another communicator" : "") +
            ", which nothing receives";

@@ -41,7 +41,7 @@ int HangReporter::member_of(const reach::Peer* peer) const {
 void HangReporter::body_waits(const Awaited& awaited) {
   const std::lock_guard lock(mutex_);
   of_bodies_ = awaited;
-  bodies_told_ = waiting::nanoseconds();
+  bodies_waited_ = waiting::nanoseconds();
 }
 
 void HangReporter::waits(std::uint64_t elapsed, const Awaited& awaited) {
@@ -49,19 +49,20 @@ void HangReporter::waits(std::uint64_t elapsed, const Awaited& awaited) {
   const std::uint64_t now = waiting::nanoseconds(), begun = now - elapsed;
   CallBoard& first = *members_[0].board;
   const bool by_time = stall_ > 0 && double(elapsed) >= stall_ / 2 * double(second);
-  CallState told;
-  CallPost* const post = language_.tell(told, by_time || first.asked.load(std::memory_order_relaxed) + second > now);
-  if (!told.call) return;
-  told.since = begun;
-  told.in_host = 0;
-  told.company = company_.any_since(begun);
+  CallState state;
+  CallPost* const post =
+      language_.fill_in(state, by_time || first.asked.load(std::memory_order_relaxed) + second > now);
+  if (!state.call) return;
+  state.since = begun;
+  state.in_host = 0;
+  state.company = company_.any_since(begun);
   {
     const std::lock_guard lock(mutex_);
-    const Awaited& whom = !awaited.count && bodies_told_ + fresh > now ? of_bodies_ : awaited;
-    told.awaited = whom.count;
-    std::memcpy(told.awaited_member, whom.member, sizeof told.awaited_member);
+    const Awaited& whom = !awaited.count && bodies_waited_ + fresh > now ? of_bodies_ : awaited;
+    state.awaited = whom.count;
+    std::memcpy(state.awaited_member, whom.member, sizeof state.awaited_member);
   }
-  if (post) post->tell(told);
+  if (post) post->publish(state);
   if (!by_time) return;
   watch(now);
   if (double(elapsed) < stall_ * double(second)) return;
@@ -71,7 +72,7 @@ void HangReporter::waits(std::uint64_t elapsed, const Awaited& awaited) {
   if (!first.called.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
   char why[64];
   std::snprintf(why, sizeof why, "a wait has lasted %.0f s", double(elapsed) * 1e-9);
-  call(why, post ? nullptr : &told);
+  call(why, post ? nullptr : &state);
 }
 
 // Notes since when the others have been in their calls.
@@ -104,7 +105,7 @@ std::vector<Attendance> HangReporter::attendance(std::uint64_t now) {
       const std::lock_guard lock(mutex_);
       const Watched& w = watched_[m * posts + p];
       f.unchanged = w.call == f.call ? double(now - w.since) * 1e-9 : 0;
-      f.told = inside(f.call) && board.post[p].read(f.what, f.call);
+      f.known = inside(f.call) && board.post[p].read(f.what, f.call);
       a.threads.push_back(f);
     }
   }
@@ -117,7 +118,7 @@ void HangReporter::call(const char* why, const CallState* unseen) try {
   const auto me = std::size_t(member_of(nullptr));
   if (unseen) {
     Attendance& own = all[me];
-    own.threads.push_back({.call = unseen->call, .told = true, .what = *unseen});
+    own.threads.push_back({.call = unseen->call, .known = true, .what = *unseen});
     --own.unseen;
   }
   log_line(LogLevel::error, "hang report of %zu ranks on this node, by rank %d: %s", all.size(), all[me].rank, why);

@@ -40,7 +40,7 @@ class HangReporter {
     const char* (*name)(unsigned function);
     // Returns this thread's post, nullptr: it has none. Fills in what its call waits for (`call` is 0 outside of
     // calls); `fully`: with names and sites.
-    CallPost* (*tell)(CallState& told, bool fully);
+    CallPost* (*fill_in)(CallState& state, bool fully);
   };
   // `members`: the node's processes, including this one. `stall`: seconds after which a wait is reported, 0: never.
   // `company`: of our waits.
@@ -73,7 +73,7 @@ class HangReporter {
   std::mutex mutex_;  // guards the members below
   std::vector<Watched> watched_;
   Awaited of_bodies_;
-  std::uint64_t bodies_told_ = 0;
+  std::uint64_t bodies_waited_ = 0;
 };
 
 }  // namespace nearfield::hang_report

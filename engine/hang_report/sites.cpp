@@ -87,10 +87,10 @@ std::string readable(const char* symbol) {
   return text ? text.get() : symbol;
 }
 
-std::string place(const CallState& told) {
+std::string place(const CallState& state) {
   char offset[32];
-  std::snprintf(offset, sizeof offset, "+0x%zx", std::size_t(told.offset));
-  return told.object + std::string(offset);
+  std::snprintf(offset, sizeof offset, "+0x%zx", std::size_t(state.offset));
+  return state.object + std::string(offset);
 }
 
 }  // namespace
@@ -106,9 +106,9 @@ Site site_of(const void* returns_to) {
           .symbol = about.dli_sname ? readable(about.dli_sname) : ""};
 }
 
-std::string site_text(const CallState& told) {
-  if (!*told.object) return "";
-  return place(told) + (*told.symbol ? std::string(" (") + told.symbol + ")" : "");
+std::string site_text(const CallState& state) {
+  if (!*state.object) return "";
+  return place(state) + (*state.symbol ? std::string(" (") + state.symbol + ")" : "");
 }
 
 std::vector<std::string> source_lines(const std::vector<Attendance>& all) {
@@ -118,7 +118,7 @@ std::vector<std::string> source_lines(const std::vector<Attendance>& all) {
   for (const Attendance& a : all)
     for (const ThreadSeen& f : a.threads) {
       // A path that was cut off does not begin with a slash.
-      if (!f.told || *f.what.object != '/' || waiting::nanoseconds() > end) continue;
+      if (!f.known || *f.what.object != '/' || waiting::nanoseconds() > end) continue;
       if (!done.insert(place(f.what)).second) continue;
       char offset[32];
       std::snprintf(offset, sizeof offset, "0x%zx", std::size_t(f.what.offset));

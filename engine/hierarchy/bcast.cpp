@@ -82,7 +82,7 @@ void bcast_in_chunks(Hierarchy& hierarchy, const Call& call) {
   BroadcastOverNodes(hierarchy, call, lanes, std::size_t(chunks(hierarchy.shape(), call))).run();
 }
 
-void tell_all(Hierarchy& hierarchy, void* data, std::size_t bytes) {
+void bcast_from_first(Hierarchy& hierarchy, void* data, std::size_t bytes) {
   const bool first = hierarchy.rank() == 0;
   bcast_by_leaders(hierarchy, {.collective = Collective::bcast,
                                .bytes = bytes,

@@ -12,8 +12,8 @@ Run alltoall_by_leaders, alltoall_by_lanes, reduce_scatter_block_by_leaders, red
 Run alltoall_by_two, alltoall_by_four, alltoall_by_eight, alltoall_by_sixteen;
 Run reduce_in_order, reduce_scatter_block_in_order;
 
-// The first rank's, to all ranks.
-void tell_all(Hierarchy& hierarchy, void* data, std::size_t bytes);
+// Copies the first rank's data to all ranks.
+void bcast_from_first(Hierarchy& hierarchy, void* data, std::size_t bytes);
 
 // Whether each lane gets a share: nodes have as many ranks each, and what is divided is long enough for that. Blocks go
 // along lanes whole.

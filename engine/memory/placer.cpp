@@ -167,8 +167,8 @@ Result<void> Placer::miss(Component component, const Wish& wish, bool own, const
     return Error{text};
   }
   const std::lock_guard lock(mutex_);
-  if (!told_) log_line(LogLevel::info, "memory for %s is not all placed: %s", name(component), why.c_str());
-  told_ = true;
+  if (!logged_) log_line(LogLevel::info, "memory for %s is not all placed: %s", name(component), why.c_str());
+  logged_ = true;
   return {};
 }
 

@@ -69,7 +69,7 @@ class Placer {
   mutable std::mutex mutex_;
   std::array<Counts, component_count> counts_{};
   std::array<std::size_t, component_count> held_{};  // bytes charged to the component's limit
-  bool told_ = false;                                // miss() has logged a line
+  bool logged_ = false;                              // miss() has logged a line
 };
 
 // The process's position at the first call, so that all memory of a component goes to the same nodes.

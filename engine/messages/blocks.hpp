@@ -38,7 +38,7 @@ struct Envelope {
 };
 
 // eager: the payload is the message. eager_synchronous: the payload begins with the offset of a Transfer, which the
-// receiver marks as matched. buffers: the payload is a Handed. transfer: it is the offset of a Transfer that is
+// receiver marks as matched. buffers: the payload is a BuffersNote. transfer: it is the offset of a Transfer that is
 // offered. withdraw: what the sender would like to take back, a Transfer or the first buffer. fastbox: of a ring, and
 // its capacity.
 enum class Kind : std::uint32_t { none, eager, eager_synchronous, buffers, transfer, withdraw, fastbox, skip };
@@ -94,10 +94,10 @@ static_assert(sizeof(Cell) == 2048);
 inline constexpr unsigned cells = 64;
 
 // A message that goes through copy buffers.
-struct Handed {
-  std::uint64_t first;  // offset of the first buffer in the sender's segment
-  std::uint64_t bytes;  // of the message
-  std::uint64_t tell;   // 1: the sender wants to know when it is matched
+struct BuffersNote {
+  std::uint64_t first;        // offset of the first buffer in the sender's segment
+  std::uint64_t bytes;        // of the message
+  std::uint64_t acknowledge;  // 1: the sender wants to know when it is matched
 };
 
 enum class Match : std::uint32_t { none, matched, cancelled };
@@ -105,10 +105,10 @@ enum class Match : std::uint32_t { none, matched, cancelled };
 // One copy buffer. A message has one, or a chain of them.
 struct alignas(64) CopyBuffer {
   Atomic<std::uint32_t> filled;    // sender: bytes of data that are there
-  std::uint32_t capacity;          // sender, before the buffer is told: bytes of data
+  std::uint32_t capacity;          // sender, before the buffer is announced: bytes of data
   Atomic<std::uint64_t> next;      // sender: offset of the buffer behind this one, 0: not yet
-  std::uint32_t drain;             // sender, before it is told: by which kind of loads (copying::Store)
-  std::uint32_t sample;            // sender, before it is told: 1: the receiver tells what emptying it has cost
+  std::uint32_t drain;             // sender, before it is announced: by which kind of loads (copying::Store)
+  std::uint32_t sample;            // sender, before it is announced: 1: the receiver reports what emptying it has cost
   Atomic<Match> match;             // receiver, in the first one, of messages whose sender wants to know
   Atomic<std::uint32_t> released;  // receiver: 1 when it has read all
   alignas(64) std::byte data[];    // sender, published by filled

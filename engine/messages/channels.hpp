@@ -37,8 +37,8 @@ class Channels {
   std::uint64_t sample_from(int member) const { return to(member).ring.sample(); }
 
   // ---- receiver
-  void tell_sample(int member, std::uint32_t ticks) {
-    if (FastboxReader& ring = from(member).ring) ring.tell_sample(ticks);
+  void report_sample(int member, std::uint32_t ticks) {
+    if (FastboxReader& ring = from(member).ring) ring.report_sample(ticks);
   }
   FastboxReader& ring_from(int member) { return from(member).ring; }
   // The next record in that member's ring, nullptr: none, or there is no ring. take() when it has been read.

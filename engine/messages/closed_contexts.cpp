@@ -23,7 +23,7 @@ bool ClosedContexts::close(std::uint64_t context) {
 
 void ClosedContexts::take_in() {
   // SYNC: closed-by-anyone
-  const std::uint32_t told = header(0).closed_by_anyone.load(std::memory_order_acquire);
+  const std::uint32_t closed = header(0).closed_by_anyone.load(std::memory_order_acquire);
   seen_of_.resize(std::size_t(mailboxes_.count()));
   for (int r = 0; r < mailboxes_.count(); ++r) {
     const std::uint32_t count = header(r).closed.load(std::memory_order_acquire);  // SYNC: closed-contexts
@@ -33,7 +33,7 @@ void ClosedContexts::take_in() {
   }
   bool ended = true;
   for (const std::uint64_t context : contexts_) ended &= end(context);
-  if (ended) seen_.store(told, std::memory_order_relaxed);
+  if (ended) seen_.store(closed, std::memory_order_relaxed);
 }
 
 // Whether all has been done; a withdrawal may find no room.

@@ -58,8 +58,8 @@ copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes
   PerMember& peer = peer_[std::size_t(member)];
   if (!channels_.has_ring_to(member)) return {peer.handover.best(bytes), false};
   if (peer.sample.pending) {
-    const std::uint64_t told = channels_.sample_from(member), drained = told & 0xffffffff;
-    if (told >> 32 != peer.sample.number) return {peer.handover.best(bytes), false};
+    const std::uint64_t reported = channels_.sample_from(member), drained = reported & 0xffffffff;
+    if (reported >> 32 != peer.sample.number) return {peer.handover.best(bytes), false};
     peer.sample.pending = false;
     if (drained != not_drained) peer.handover.note(peer.sample.kind, peer.sample.bytes, peer.sample.ticks + drained);
   }
@@ -74,9 +74,9 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
   const copying::Kinds kinds = copying::handover_kinds[choice.kind];
   buffer.drain = std::uint32_t(kinds.drain);
   buffer.sample = choice.sample;
-  const Handed handed{taken.offset, data.bytes, 0};
+  const BuffersNote note{taken.offset, data.bytes, 0};
   if (buffer.capacity < data.bytes ||
-      !channels_.push(member, Kind::buffers, envelope, std::as_bytes(std::span(&handed, 1)), {})) {
+      !channels_.push(member, Kind::buffers, envelope, std::as_bytes(std::span(&note, 1)), {})) {
     pool_.put_back(taken);
     return false;
   }
@@ -102,18 +102,18 @@ bool CopyChains::begin(Request& request) {
   if (may_wait && !request.attended && waiting_ >= most_that_wait) return false;
   const auto taken = pool_.take(whole ? bytes : std::min(bytes, longest_buffer()), 8);
   if (!taken.buffer) return false;
-  const bool tells = bytes > taken.buffer->capacity || request.mode == Mode::synchronous;
-  const Handed handed{taken.offset, bytes, tells};
-  request.part = InBuffers{.chain = {taken.offset, taken.offset}, .tells = tells};
+  const bool acknowledged = bytes > taken.buffer->capacity || request.mode == Mode::synchronous;
+  const BuffersNote note{taken.offset, bytes, acknowledged};
+  request.part = InBuffers{.chain = {taken.offset, taken.offset}, .acknowledged = acknowledged};
   begin_buffer(request, *taken.buffer);
-  if (!channels_.push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&handed, 1)), {})) {
+  if (!channels_.push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&note, 1)), {})) {
     drop_sample(request);
     request.part = {};
     pool_.put_back(taken);
     return false;
   }
   request.way = State::staged;
-  waiting_ += tells;
+  waiting_ += acknowledged;
   in_progress_.sends.push(request.under_way);
   return true;
 }
@@ -198,8 +198,9 @@ bool CopyChains::fill(Request& request, std::uint64_t length, Guard& guard) {
 bool CopyChains::send(Request& request, Guard& guard) {
   const std::uint64_t length = request.data.bytes;
   const InBuffers& part = *request.in_buffers();
-  const Match match = part.tells ? pool_.own(part.chain.first).match.load(std::memory_order_acquire)  // SYNC: match
-                                 : Match::none;
+  const Match match = part.acknowledged
+                          ? pool_.own(part.chain.first).match.load(std::memory_order_acquire)  // SYNC: match
+                          : Match::none;
   if (match == Match::cancelled) {
     for (std::uint64_t at = part.chain.first; at;) {  // nobody reads them
       CopyBuffer& buffer = pool_.own(at);
@@ -223,31 +224,31 @@ void CopyChains::end(const Request& request) {
   const InBuffers* const part = request.in_buffers();
   if (!part || !part->chain.first) return;
   const Chain& chain = part->chain;
-  if (!request.offered.transfer) waiting_ -= part->tells;
+  if (!request.offered.transfer) waiting_ -= part->acknowledged;
   pool_.lend(chain.first);
   if (chain.buffer != chain.first) pool_.lend(chain.buffer);
 }
 
 std::uint64_t CopyChains::recall(const Request& request) {
   const InBuffers& part = *request.in_buffers();
-  return part.tells && !request.withdrawn ? part.chain.first : 0;
+  return part.acknowledged && !request.withdrawn ? part.chain.first : 0;
 }
 
 // ---------------------------------------------------------------- the receiver's side
 
 void CopyChains::accept(Request& request, const Arrived& message) {
-  const Handed& handed = message.told;
+  const BuffersNote& note = message.note;
   request.protocol = &Rows::copy_buffers;
   request.member = message.member;
   request.envelope = message.envelope;
-  request.total = handed.bytes;
-  request.received = std::min(handed.bytes, request.data.bytes);
-  if (handed.bytes > request.data.bytes) request.error = ErrorKind::truncated;
+  request.total = note.bytes;
+  request.received = std::min(note.bytes, request.data.bytes);
+  if (note.bytes > request.data.bytes) request.error = ErrorKind::truncated;
   request.way = State::staged;
-  request.part = InBuffers{.chain = {handed.first, handed.first}};
+  request.part = InBuffers{.chain = {note.first, note.first}};
   request.under_way.owner = &request;
-  if (handed.tell) {
-    buffer_of(message.member, handed.first).match.store(Match::matched, std::memory_order_release);  // SYNC: match
+  if (note.acknowledge) {
+    buffer_of(message.member, note.first).match.store(Match::matched, std::memory_order_release);  // SYNC: match
     mailboxes_.wake(message.member);
   }
   ++counts_.staged;
@@ -257,7 +258,7 @@ void CopyChains::accept(Request& request, const Arrived& message) {
 
 // It is read to its end, which has taken `ticks`, if it is a sample.
 void CopyChains::release(int member, CopyBuffer& buffer, std::uint32_t ticks) {
-  if (buffer.sample) channels_.tell_sample(member, ticks);
+  if (buffer.sample) channels_.report_sample(member, ticks);
   buffer.released.store(1, std::memory_order_release);  // SYNC: buffer-released
 }
 
@@ -310,7 +311,7 @@ void CopyChains::keep(UnexpectedMessage& message) {
 // A message that is all there leaves the buffer that its sender could use again; whether it did.
 bool CopyChains::copy_out(UnexpectedMessage& message) {
   CopyBuffer& buffer = buffer_of(message.member, message.transfer);
-  if (message.tell || buffer.filled.load(std::memory_order_acquire) != message.bytes)
+  if (message.acknowledge || buffer.filled.load(std::memory_order_acquire) != message.bytes)
     return false;  // SYNC: buffer-filled
   if (!message.make_room()) return false;
   std::memcpy(message.payload(), buffer.data, message.bytes);

@@ -115,12 +115,12 @@ class FastboxReader {
     ++number_;
     ahead_ = word & ahead_of_next ? std::min(length - 64, most_ahead) : 0;
     if (word & sampled_record) [[unlikely]]
-      tell(ring_->record_sample, awaited ? time_of_sample() : not_drained);
-    if (read_ - told_ < capacity_ / 4) return;
-    told_ = read_;
+      report(ring_->record_sample, awaited ? time_of_sample() : not_drained);
+    if (read_ - published_ < capacity_ / 4) return;
+    published_ = read_;
     ring_->read.store(read_, std::memory_order_release);  // SYNC: ring-read
   }
-  void tell_sample(std::uint32_t ticks) { tell(ring_->sample, ticks); }
+  void report_sample(std::uint32_t ticks) { report(ring_->sample, ticks); }
 
  private:
   const Record* at(std::uint64_t position) const {
@@ -131,12 +131,12 @@ class FastboxReader {
     const std::uint64_t ticks = processor::ticks() - ring_->sampled_at.load(std::memory_order_relaxed);
     return ticks < 1 << 24 ? std::uint32_t(ticks) : not_drained;
   }
-  static void tell(Atomic<std::uint64_t>& sample, std::uint32_t ticks) {
-    const std::uint64_t told = (sample.load(std::memory_order_relaxed) >> 32) + 1;
-    sample.store(told << 32 | ticks, std::memory_order_relaxed);
+  static void report(Atomic<std::uint64_t>& sample, std::uint32_t ticks) {
+    const std::uint64_t number = (sample.load(std::memory_order_relaxed) >> 32) + 1;
+    sample.store(number << 32 | ticks, std::memory_order_relaxed);
   }
   Ring* ring_ = nullptr;
-  std::uint64_t capacity_ = 0, read_ = 0, told_ = 0;
+  std::uint64_t capacity_ = 0, read_ = 0, published_ = 0;
   std::uint64_t ahead_ = 0;   // bytes behind the line that is looked at
   std::uint32_t number_ = 1;  // of the next record
 };

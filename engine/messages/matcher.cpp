@@ -15,15 +15,15 @@ Matcher::Matcher(const MessengerLock& lock, Protocols& protocols, Counts& counts
   spare_.reserve(spare_unexpected);
 }
 
-// What lies behind the note of a record, which is the offset of a Transfer or a Handed.
+// What lies behind the note of a record, which is the offset of a Transfer or a BuffersNote.
 Matcher::Read Matcher::read(int member, std::uint64_t word, const Record& record) {
   const std::size_t bytes = bytes_of(word);
   Read found{kind_of(word), {member, record.envelope, {}, payload_of(record, bytes), bytes}};
   if (found.kind == Kind::eager) return found;
-  const std::size_t note = found.kind == Kind::withdraw ? sizeof(Handed::first) : Rows::of(found.kind).note;
-  std::memcpy(&found.message.told, found.message.payload, note);
-  found.message.payload += note;
-  found.message.bytes -= note;
+  const std::size_t note_bytes = found.kind == Kind::withdraw ? sizeof(BuffersNote::first) : Rows::of(found.kind).note;
+  std::memcpy(&found.message.note, found.message.payload, note_bytes);
+  found.message.payload += note_bytes;
+  found.message.bytes -= note_bytes;
   return found;
 }
 
@@ -87,7 +87,7 @@ void Matcher::cancel(Request& receive) {
 bool Matcher::deliver(int member, std::uint64_t word, const Record& record) {
   const Read found = read(member, word, record);
   if (found.kind == Kind::withdraw) {
-    withdraw(member, found.message.told.first);
+    withdraw(member, found.message.note.first);
     return true;
   }
   bool undecided = undecided_ && peer(member).undecided;  // then it stays behind those
@@ -125,10 +125,10 @@ void Matcher::free(UnexpectedMessage& unexpected) {
 
 UnexpectedMessage* Matcher::keep(Kind kind, const Arrived& message) {
   const MessageProtocol& protocol = Rows::of(kind);
-  const Handed& told = message.told;
+  const BuffersNote& note = message.note;
   UnexpectedMessage* const unexpected = allocate();
   if (!unexpected) return nullptr;
-  unexpected->bytes = protocol.carries ? message.bytes : told.bytes;
+  unexpected->bytes = protocol.carries ? message.bytes : note.bytes;
   if (protocol.carries && message.bytes) {
     if (!unexpected->make_room()) return free(*unexpected), nullptr;
     std::memcpy(unexpected->payload(), message.payload, message.bytes);
@@ -136,9 +136,10 @@ UnexpectedMessage* Matcher::keep(Kind kind, const Arrived& message) {
   unexpected->envelope = message.envelope;
   unexpected->member = message.member;
   unexpected->kind = kind;
-  unexpected->transfer = told.first;
-  unexpected->tell = told.tell != 0;
-  unexpected->name = protocol.acknowledged || unexpected->tell ? name_of(message.member, told.first) : Envelope{};
+  unexpected->transfer = note.first;
+  unexpected->acknowledge = note.acknowledge != 0;
+  unexpected->name =
+      protocol.acknowledged || unexpected->acknowledge ? name_of(message.member, note.first) : Envelope{};
   unexpected->error = ErrorKind::none;
   if (protocol.keep) protocol.keep(protocols_, *unexpected);
   ++counts_.unexpected;
@@ -149,7 +150,7 @@ UnexpectedMessage* Matcher::keep(Kind kind, const Arrived& message) {
 Arrived Matcher::arrived(UnexpectedMessage& message) {
   return {message.member,
           message.envelope,
-          {message.transfer, message.bytes, message.tell},
+          {message.transfer, message.bytes, message.acknowledge},
           message.payload(),
           message.bytes};
 }

@@ -101,10 +101,10 @@ class Messenger final : public waiting::Source {
   // If it sleeps in a wait for messages it looks again.
   void ring(int member) { mailboxes_.wake(member); }
   void wake_ourselves() { mailboxes_.wake(mailboxes_.me()); }
-  // The word that waits for messages sleep on; between tell_asleep(true) and tell_asleep(false) whoever sends to us
-  // rings it.
+  // The word that waits for messages sleep on; between publish_asleep(true) and publish_asleep(false) whoever sends to
+  // us rings it.
   waiting::WakeWord& wake_word() { return mailboxes_.own().wake_word; }
-  void tell_asleep(bool asleep);
+  void publish_asleep(bool asleep);
 
   // ---- the progress thread (progress_thread.hpp)
   void enter_host(waiting::WakeWord& word);  // all take the lock; peers that are blocked on us may ring that word

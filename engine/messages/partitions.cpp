@@ -8,7 +8,7 @@
 namespace nearfield::messages {
 namespace {
 
-constexpr int tag_of_telling = std::numeric_limits<int>::max();  // partitions have lower numbers
+constexpr int tag_of_advertisement = std::numeric_limits<int>::max();  // partitions have lower numbers
 
 }  // namespace
 
@@ -44,10 +44,10 @@ bool Partitioned::all_complete(const Request* requests, std::uint64_t count, std
 
 PartitionedSend::PartitionedSend(const PartitionedPair& pair, const Partitions& partitions)
     : Partitioned(pair), marked_(std::make_unique<std::atomic<std::uint32_t>[]>(partitions.count)) {
-  told_ = {partitions, BoardView::serves(partitions) ? pair.messenger.new_board(partitions) : 0};
-  telling_.complete_at_once();
-  if (told_.board) {
-    board_ = {pair.messenger.process().segment().base() + told_.board, partitions};
+  advertised_ = {partitions, BoardView::serves(partitions) ? pair.messenger.new_board(partitions) : 0};
+  advertisement_.complete_at_once();
+  if (advertised_.board) {
+    board_ = {pair.messenger.process().segment().base() + advertised_.board, partitions};
     stalled_.reserve(partitions.count);  // nothing may be missing when one is marked
     return;
   }
@@ -57,7 +57,7 @@ PartitionedSend::PartitionedSend(const PartitionedPair& pair, const Partitions& 
 
 PartitionedSend::~PartitionedSend() {
   abandon();
-  if (told_.board) pair_.messenger.retire_board(told_.board, starts_);
+  if (advertised_.board) pair_.messenger.retire_board(advertised_.board, starts_);
 }
 
 void PartitionedSend::start() {
@@ -66,8 +66,9 @@ void PartitionedSend::start() {
   all_sent_.store(partitions().count == 0, std::memory_order_relaxed);
   seen_.store(0, std::memory_order_relaxed);
   if (starts_++ || closed()) return;
-  prepare(telling_, true, tag_of_telling, {reinterpret_cast<std::byte*>(&told_), sizeof told_, {}});
-  pair_.messenger.start(telling_);
+  prepare(advertisement_, true, tag_of_advertisement,
+          {reinterpret_cast<std::byte*>(&advertised_), sizeof advertised_, {}});
+  pair_.messenger.start(advertisement_);
 }
 
 void PartitionedSend::send(std::uint64_t partition, const layout::Data& data) {
@@ -129,7 +130,7 @@ bool PartitionedSend::go_on() {
 }
 
 bool PartitionedSend::complete() const {
-  if (!telling_.complete()) return false;
+  if (!advertisement_.complete()) return false;
   return (all_sent_.load(std::memory_order_acquire) || ended()) &&  // SYNC: all-sent
          (board_ || all_complete(requests_.get(), partitions().count, seen_));
 }
@@ -138,12 +139,12 @@ ErrorKind PartitionedSend::outcome() const {
   if (ended()) return why_ended();
   for (std::uint64_t i = 0; !board_ && i < partitions().count; ++i)
     if (requests_[i].error != ErrorKind::none) return requests_[i].error;
-  return telling_.error;
+  return advertisement_.error;
 }
 
 void PartitionedSend::abandon() {
   given_up_.store(true, std::memory_order_release);  // SYNC: given-up
-  pair_.messenger.abandon(telling_);
+  pair_.messenger.abandon(advertisement_);
   pair_.messenger.unstall(*this);
   stalled_.clear();
   for (std::uint64_t i = 0; !board_ && i < partitions().count; ++i) pair_.messenger.abandon(requests_[i]);
@@ -164,26 +165,27 @@ void PartitionedReceive::start() {
   if (closed()) return;
   if (starts_ > 1 && !known_ && !know_partitions()) return failed_.store(true, std::memory_order_relaxed);
   if (known_) return post([&](Request& request) { pair_.messenger.start(request); });
-  prepare(telling_, false, tag_of_telling, {reinterpret_cast<std::byte*>(&told_), sizeof told_, {}});
-  telling_.follower = this;
-  pair_.messenger.start(telling_);
+  prepare(advertisement_, false, tag_of_advertisement,
+          {reinterpret_cast<std::byte*>(&advertised_), sizeof advertised_, {}});
+  advertisement_.follower = this;
+  pair_.messenger.start(advertisement_);
   pair_.messenger.poll();
 }
 
 void PartitionedReceive::follow(FunctionRef<void(Request&)> start) {
-  if (ended() || telling_.cancelled || telling_.error != ErrorKind::none) return;
-  if (!know_partitions()) return failed_.store(true, std::memory_order_release);  // SYNC: told-failed
+  if (ended() || advertisement_.cancelled || advertisement_.error != ErrorKind::none) return;
+  if (!know_partitions()) return failed_.store(true, std::memory_order_release);  // SYNC: partitions-failed
   post(start);
 }
 
 // False without memory, or where nothing has been told.
 bool PartitionedReceive::know_partitions() {
-  if (!telling_.complete() || telling_.received != sizeof told_) return false;
+  if (!advertisement_.complete() || advertisement_.received != sizeof advertised_) return false;
   const std::uint64_t count = partitions().count, bytes = partitions().bytes;
-  if (told_.board) {
+  if (advertised_.board) {
     taken_.reset(new (std::nothrow) std::atomic<bool>[count]());
     if (!taken_) return false;
-    board_ = {pair_.messenger.base(pair_.member) + told_.board, partitions()};
+    board_ = {pair_.messenger.base(pair_.member) + advertised_.board, partitions()};
     return known_ = true;
   }
   requests_.reset(new (std::nothrow) Request[std::max<std::uint64_t>(count, 1)]);
@@ -289,7 +291,7 @@ bool PartitionedReceive::arrived(std::uint64_t begin, std::uint64_t end) {
 
 bool PartitionedReceive::complete() {
   if (!open_.load(std::memory_order_acquire))                   // SYNC: receives-posted
-    return ended() || failed_.load(std::memory_order_acquire);  // SYNC: told-failed
+    return ended() || failed_.load(std::memory_order_acquire);  // SYNC: partitions-failed
   return board_ ? complete_by_board() : all_complete(requests_.get(), partitions().count, seen_);
 }
 
@@ -308,7 +310,7 @@ std::uint64_t PartitionedReceive::received() const {
 
 void PartitionedReceive::abandon() {
   given_up_.store(true, std::memory_order_release);  // SYNC: given-up
-  if (starts_) pair_.messenger.abandon(telling_);
+  if (starts_) pair_.messenger.abandon(advertisement_);
   pair_.messenger.forget(*this);
   if (!open_.load(std::memory_order_acquire)) return;  // SYNC: receives-posted
   if (!board_) {

@@ -57,9 +57,9 @@ class Partitioned {
   static bool all_complete(const Request* requests, std::uint64_t count, std::atomic<std::uint64_t>& seen);
 
   const PartitionedPair pair_;
-  const Partitions& partitions() const { return told_.partitions; }  // the sender's
-  PartitionsOfSender told_{};
-  Request telling_;
+  const Partitions& partitions() const { return advertised_.partitions; }  // the sender's
+  PartitionsOfSender advertised_{};
+  Request advertisement_;
   BoardView board_;
   std::uint64_t starts_ = 0;
   std::atomic<bool> given_up_{false};  // a wait has thrown

@@ -26,7 +26,7 @@ bool Messenger::poll() {
   return guard.owns() && poll_locked(guard);
 }
 
-void Messenger::tell_asleep(bool asleep) {
+void Messenger::publish_asleep(bool asleep) {
   auto& sleepers = mailboxes_.own().asleep;
   if (asleep) {
     sleepers.fetch_add(1, std::memory_order_seq_cst);     // SYNC: mailbox-asleep
@@ -108,9 +108,9 @@ void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awai
   const waiting::Policy& policy = process().policy();
   const MessengerLock::Waiting waiters(lock_);
   const auto inspect = [&](std::uint64_t elapsed) { look_for_dead(elapsed, awaited, doing); };
-  const auto tell = [&](bool asleep) { tell_asleep(asleep); };
+  const auto publish = [&](bool asleep) { publish_asleep(asleep); };
   waiting::Waiter waiter{
-      .others = process().progress(), .inspect = inspect, .word = &wake_word(), .tell = tell, .also = also};
+      .others = process().progress(), .inspect = inspect, .word = &wake_word(), .publish = publish, .also = also};
   // Whoever has the CPU takes in all there is before it gives the CPU away.
   const auto flag = [&] {
     for (int i = 0; i < 64; ++i) {

@@ -168,8 +168,8 @@ bool ProgressThread::is_needed() {
 bool ProgressThread::sleep(bool busy, std::uint64_t nanoseconds) {
   const bool always = when_ == Serves::always, for_messages = always && busy && messenger_;
   const bool noticed = nanoseconds > unnoticed;
-  const auto tell = [&](waiting::WakeWord* where) {
-    if (for_messages) messenger_->tell_asleep(where != nullptr);
+  const auto publish = [&](waiting::WakeWord* where) {
+    if (for_messages) messenger_->publish_asleep(where != nullptr);
     if (where) {
       sleeps_on_.store(where, std::memory_order_release);           // SYNC: progress-thread-sleeps-on
       if (noticed) asleep_.store(true, std::memory_order_seq_cst);  // SYNC: progress-thread-asleep
@@ -184,7 +184,7 @@ bool ProgressThread::sleep(bool busy, std::uint64_t nanoseconds) {
   };
   waiting::WakeWord& word = for_messages ? messenger_->wake_word() : word_;
   const std::uint32_t rung = word.seen();
-  word.sleep(tell, look);
+  word.sleep(publish, look);
   if (noticed && !asleep_.exchange(false, std::memory_order_seq_cst)) return true;  // SYNC: progress-thread-asleep
   return news || word.seen() != rung;
 }

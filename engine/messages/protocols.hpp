@@ -23,7 +23,7 @@ namespace nearfield::messages {
 struct Arrived {
   int member;
   Envelope envelope;
-  Handed told;
+  BuffersNote note;
   const std::byte* payload;  // what the record carries of it
   std::uint64_t bytes;       // of that
 };
@@ -52,7 +52,7 @@ struct MessageProtocol {
   std::uint64_t (*recall)(const Request&) = nullptr;
 
   // ---- receiver
-  std::size_t note = 0;       // bytes of a record before the message, from the beginning of Handed
+  std::size_t note = 0;       // bytes of a record before the message, from the beginning of BuffersNote
   bool carries = false;       // its record carries the message
   bool acknowledged = false;  // its sender waits for the match
   void (*deliver)(Protocols&, Request&, const Arrived&) = nullptr;

@@ -106,8 +106,8 @@ class PublicationTrials {
   }
   // Receivers that do not wait for their messages tell nothing, and are asked less often.
   void listen(const FastboxWriter& ring) {
-    const std::uint64_t told = ring.record_sample(), ticks = told & 0xffffffff;
-    if (std::uint32_t(told >> 32) != number_) return;
+    const std::uint64_t reported = ring.record_sample(), ticks = reported & 0xffffffff;
+    if (std::uint32_t(reported >> 32) != number_) return;
     pending_ = false;
     gap_ = ticks == not_drained ? std::min(2 * gap_, longest_gap) : least_gap;
     if (ticks != not_drained) samples_.note(kind_, length_, ticks);

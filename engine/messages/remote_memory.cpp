@@ -20,7 +20,7 @@ RemoteMemory::RemoteMemory(Mailboxes& mailboxes) : mailboxes_(mailboxes), proces
 reach::RemoteBuffer RemoteMemory::place_for(int member, const std::byte* begin, std::size_t bytes) {
   reach::Peers& reach = process_.reach();
   reach::Peer& peer = mailboxes_.peer(member);
-  const reach::RemoteBuffer place = reach.place(begin, bytes, peer.told);
+  const reach::RemoteBuffer place = reach.place(begin, bytes, peer.common_mappers);
   if (!place.anything() || attached_[std::size_t(member)].passed.holds(place)) return place;
   if (!reach.gives(place)) return {};
   const reach::MemoryMapper& way = *reach::mappers()[place.mapper()];

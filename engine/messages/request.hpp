@@ -109,9 +109,9 @@ struct Follower {
 // Copy buffers: how far this side has come (copy_chains.hpp).
 struct InBuffers {
   Chain chain;
-  std::uint8_t kind = 0;  // sender: of copying::handover_kinds
-  bool sampled = false;   // sender: the costs of its present buffer are taken
-  bool tells = false;     // sender: it is told of the match
+  std::uint8_t kind = 0;      // sender: of copying::handover_kinds
+  bool sampled = false;       // sender: the costs of its present buffer are taken
+  bool acknowledged = false;  // sender: the receiver acknowledges the match
 };
 
 // One copy, in blocks that both sides claim (transfers.hpp).
@@ -198,7 +198,7 @@ struct UnexpectedMessage : UnexpectedEntry {
   Kind kind = Kind::none;
   std::uint64_t bytes = 0;              // of the message
   std::uint64_t transfer = 0;           // offset of the Transfer, or of the first buffer, in the sender's segment
-  bool tell = false;                    // of its match, in copy buffers
+  bool acknowledge = false;             // its match, in copy buffers
   std::unique_ptr<std::byte[]> longer;  // payload that does not fit `shorter`
   std::byte shorter[64];
   bool fits() const { return bytes <= sizeof shorter; }

@@ -16,7 +16,7 @@ Started start_synchronous(Protocols& p, Request& request, RemoteLayout& where) {
 }
 
 void deliver_synchronous(Protocols& p, Request& request, const Arrived& message) {
-  p.transfers.acknowledge(message.member, message.told.first, State::done);
+  p.transfers.acknowledge(message.member, message.note.first, State::done);
   deliver_eager(p, request, message);
 }
 

@@ -141,7 +141,7 @@ void Transfers::reclaim() {
 
 void Transfers::accept(Protocols& protocols, Request& request, const Arrived& message) {
   const int member = message.member;
-  const std::uint64_t transfer = message.told.first;
+  const std::uint64_t transfer = message.note.first;
   Transfer& t = of(member, transfer);
   request.member = member;
   request.envelope = message.envelope;

@@ -60,7 +60,7 @@ struct MemoryMapper {
   // Probes the mapper, once per process. Returns the word for its peers; an Error: the mapper is out.
   Result<std::uint64_t> (*open)(Peers& self);
   // Called once per peer with the peer's word. An Error: the mapper does not reach that peer.
-  Result<void> (*meet)(Peers& self, Peer& peer, std::uint64_t told);
+  Result<void> (*meet)(Peers& self, Peer& peer, std::uint64_t advertised);
 
   // Describes `bytes` > 0 at `address` to peers; out of reach: not by this mapper. `mapper`: index of this row. pre:
   // the buffer is noted on the noticeboard, if a fork must know of it.

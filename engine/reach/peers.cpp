@@ -24,13 +24,13 @@ Result<std::unique_ptr<Peers>> Peers::create(memory::Segment& segment, std::uint
   for (std::size_t w = 0; w < mapper_count; ++w) {
     if (left_out >> w & 1) continue;
     const MemoryMapper& mapper = *mappers()[w];
-    auto told = mapper.open(*peers);
-    if (told) {
-      peers->told_[w] = *told;
+    auto advertised = mapper.open(*peers);
+    if (advertised) {
+      peers->advertised_[w] = *advertised;
       open |= 1u << w;
       peers->to_close_ |= 1u << w;
     } else {
-      log_line(LogLevel::debug, "%s is no way to reach memory here: %s", mapper.title, told.error().text.c_str());
+      log_line(LogLevel::debug, "%s is no way to reach memory here: %s", mapper.title, advertised.error().text.c_str());
     }
   }
   peers->open_.store(open, std::memory_order_relaxed);
@@ -64,7 +64,7 @@ Card Peers::card() const {
   card.fd = segment_.fd();
   card.header = std::uint64_t(header);
   card.probe = header->probe;
-  for (std::size_t w = 0; w < mapper_count; ++w) card.told[w] = told_[w];
+  for (std::size_t w = 0; w < mapper_count; ++w) card.advertised[w] = advertised_[w];
   card.mappers = open();
   return card;
 }
@@ -123,10 +123,10 @@ Peer& Peers::meet(const Card& card) {
   Peer& peer = *peers_.at(card.address.identity());
   if (peer.card.header) return peer;
   peer.card = card;
-  peer.told = card.mappers & open();
+  peer.common_mappers = card.mappers & open();
   for (std::size_t w = 0; w < mapper_count; ++w) {
-    if (!(peer.told >> w & 1)) continue;
-    auto reached = mappers()[w]->meet(*this, peer, card.told[w]);
+    if (!(peer.common_mappers >> w & 1)) continue;
+    auto reached = mappers()[w]->meet(*this, peer, card.advertised[w]);
     if (reached) peer.mappers |= 1u << w;
     else
       log_line(LogLevel::info, "%s does not reach process %d: %s; copy buffers are used", mappers()[w]->title,

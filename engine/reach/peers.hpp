@@ -32,11 +32,11 @@ struct SegmentHeader {
 // A process sends its card to all that are to reach it.
 struct Card {
   MailboxAddress address;
-  std::int64_t pid, fd;              // in its own pid namespace; its segment's, in its own table of descriptors
-  std::uint64_t header;              // address of the segment's header in its address space
-  std::uint64_t probe;               // SegmentHeader::probe
-  std::uint64_t told[mapper_count];  // by MemoryMapper::open
-  std::uint32_t mappers;             // a bit of each that is open
+  std::int64_t pid, fd;                    // in its own pid namespace; its segment's, in its own table of descriptors
+  std::uint64_t header;                    // address of the segment's header in its address space
+  std::uint64_t probe;                     // SegmentHeader::probe
+  std::uint64_t advertised[mapper_count];  // by MemoryMapper::open
+  std::uint32_t mappers;                   // a bit of each that is open
 };
 
 // Another process of this node whose segment is mapped here. Never unmapped before exit.
@@ -45,9 +45,9 @@ struct Peer {
   memory::PeerSegment segment;
   pid_t pid = 0;  // 0: not visible from our pid namespace
   int pidfd = -1;
-  Card card{};                // once it is met
-  std::uint32_t mappers = 0;  // bit 1 << row of each that reaches it
-  std::uint32_t told = 0;     // mask of mappers by which we may describe our buffers to it
+  Card card{};                       // once it is met
+  std::uint32_t mappers = 0;         // bit 1 << row of each that reaches it
+  std::uint32_t common_mappers = 0;  // mask of mappers by which we may describe our buffers to it
   MapperStates kept;
   bool gone() const;  // the process has ended
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(segment.base()); }
@@ -107,7 +107,7 @@ class Peers {
   Mailbox mailbox_;
   std::unordered_map<std::string, std::unique_ptr<Peer>> peers_;
   std::unordered_map<std::string, bool> sent_;
-  std::uint64_t told_[mapper_count] = {};
+  std::uint64_t advertised_[mapper_count] = {};
   std::atomic<std::uint32_t> open_{0};
   std::uint32_t to_close_ = 0;
 };

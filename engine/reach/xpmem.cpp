@@ -137,8 +137,8 @@ void close(Peers& self) {
   if (getpid() == mine.pid) mine.library.remove(mine.segment);
 }
 
-Result<void> meet(Peers&, Peer& peer, std::uint64_t told) {
-  of(peer).segment = SegmentId(told);
+Result<void> meet(Peers&, Peer& peer, std::uint64_t advertised) {
+  of(peer).segment = SegmentId(advertised);
   return {};
 }
 

@@ -29,7 +29,7 @@ class Samples {
   explicit Samples(std::size_t kinds = Rows::kinds) : kinds_(kinds) {}
   struct Choice {
     std::uint8_t kind = 0;  // below Rows::kinds
-    bool sample = false;    // its cost is to be told
+    bool sample = false;    // its cost is to be reported
   };
 
   Choice next(std::size_t bytes) {

@@ -31,8 +31,8 @@ class Company {
   // How often the calling thread lost its CPU against its will (getrusage).
   using Preemptions = std::uint64_t (*)();
   // It has begun as `kind`, or has ended (none).
-  using Tell = void (*)(Kind kind, const Company& company, std::uint64_t now);
-  constexpr explicit Company(Preemptions ask, Tell tell = nullptr) : ask_(ask), tell_(tell) {}
+  using Report = void (*)(Kind kind, const Company& company, std::uint64_t now);
+  constexpr explicit Company(Preemptions ask, Report report = nullptr) : ask_(ask), report_(report) {}
 
   Kind kind(std::uint64_t now) {
     const Kind kind = kind_.load(relaxed);
@@ -43,7 +43,7 @@ class Company {
     left_.store(until, relaxed);
     // Another thread may just have begun.
     if (until > since) lasted_.store(lasted_.load(relaxed) + (until - since), relaxed);
-    if (tell_) tell_(Kind::none, *this, now);
+    if (report_) report_(Kind::none, *this, now);
     return Kind::none;
   }
   // A spin was interrupted for `took`.
@@ -86,7 +86,7 @@ class Company {
       since_.store(now, relaxed);
     }
     until_.store(now + hold_.load(relaxed), relaxed);
-    if (begins && tell_) tell_(kind, *this, now);
+    if (begins && report_) report_(kind, *this, now);
     return kind;
   }
   // Whether this thread lost its CPU since it last asked. Threads that take turns get no answer at first.
@@ -98,7 +98,7 @@ class Company {
   }
 
   const Preemptions ask_;
-  const Tell tell_;
+  const Report report_;
   std::atomic<Kind> kind_{Kind::none};
   std::atomic<std::uint64_t> until_{0}, left_{0}, hold_{first_hold}, next_question_{0}, begun_{0};
   std::atomic<std::uint64_t> since_{0}, lasted_{0};  // of the one that goes on; of those that have ended

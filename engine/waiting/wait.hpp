@@ -76,9 +76,9 @@ enum class HostStep : std::uint8_t { in_turns, by_flag, by_flag_seldom };
 struct Waiter {
   Progress& others;
   FunctionRef<void(std::uint64_t elapsed_ns)> inspect = nullptr;  // looks for dead peers and stalls; may throw
-  // The word that it sleeps on, null: nobody rings it; `tell` lets wakers know (WakeWord::sleep).
+  // The word that it sleeps on, null: nobody rings it; `publish` lets wakers know (WakeWord::sleep).
   WakeWord* word = nullptr;
-  FunctionRef<void(bool asleep)> tell = nullptr;
+  FunctionRef<void(bool asleep)> publish = nullptr;
   FunctionRef<void()> also = nullptr;  // in each turn; then naps are short
   HostStep host = HostStep::in_turns;
   bool one_event = false;                                            // all who wait now wait for the same
@@ -176,14 +176,14 @@ template <class Flag>
   std::uint64_t nap = first_nap, moved_last = nanoseconds();
   WakeWord unrung;
   WakeWord& word = waiter.word ? *waiter.word : unrung;
-  const auto tell = [&](WakeWord* where) {
-    if (where && waiter.tell) waiter.tell(true);
+  const auto publish = [&](WakeWord* where) {
+    if (where && waiter.publish) waiter.publish(true);
     waiter.others.asleep_on(where);
-    if (!where && waiter.tell) waiter.tell(false);
+    if (!where && waiter.publish) waiter.publish(false);
   };
   for (;;) {
     bool moved = false, there = false;
-    word.sleep(tell, [&]() -> std::uint64_t {
+    word.sleep(publish, [&]() -> std::uint64_t {
       moved = waiter.others.poll();
       there = flag();
       if (moved || there) return 0;

@@ -29,14 +29,14 @@ class WakeWord {
   std::uint32_t seen() const { return rings_.load(std::memory_order_acquire); }  // SYNC: wake-word
   // Until it is rung, at most so many nanoseconds. Wakes of other processes count.
   void nap(std::uint32_t seen, std::uint64_t nanoseconds) noexcept;
-  // `tell(where)`: tells wakers that we sleep on that word, nullptr: are awake. `look()`: how long to sleep after all,
-  // in nanoseconds, 0: not at all.
-  template <class Tell, class Look>
-  void sleep(Tell tell, Look look) {
+  // `publish(where)`: lets wakers know that we sleep on that word, nullptr: are awake. `look()`: how long to sleep
+  // after all, in nanoseconds, 0: not at all.
+  template <class Publish, class Look>
+  void sleep(Publish publish, Look look) {
     const std::uint32_t before = seen();
-    tell(this);
+    publish(this);
     if (const std::uint64_t nanoseconds = look()) nap(before, nanoseconds);
-    tell(nullptr);
+    publish(nullptr);
   }
   // All who sleep on it. Async-signal-safe.
   void wake() noexcept;

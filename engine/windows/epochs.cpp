@@ -30,13 +30,13 @@ bool Window::fence(bool opens, bool meets) {
 
 // ---------------------------------------------------------------- post, start, complete, wait
 
-bool Window::post(std::span<const int> origins, bool told) {
+bool Window::post(std::span<const int> origins, bool notifies) {
   if (posted_) return false;
   posted_ = true;
   origins_.assign(origins.begin(), origins.end());
   for (const int origin : origins) {
     ++waits_[std::size_t(origin)];
-    if (!told) continue;
+    if (!notifies) continue;
     auto& posted = towards(origin, rank_).posted;
     posted.store(posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // SYNC: window-posted
     notify(origin);

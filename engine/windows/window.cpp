@@ -67,20 +67,20 @@ std::unique_ptr<Window> Window::create(std::unique_ptr<team::Team> team, HeldLoc
 bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why) {
   team::Process& process = team_->process();
   const Memory& mine = memory_[std::size_t(rank_)];
-  MemberDescription told{0, 0, mine.bytes, mine.unit, 0, register_for_barriers()};
+  MemberDescription own{0, 0, mine.bytes, mine.unit, 0, register_for_barriers()};
   if (auto offset = process.arena().allocate_zeroed(words_bytes(size_), team::line)) {
-    words_offset_ = told.words = *offset;
-    told.able = 1;
+    words_offset_ = own.words = *offset;
+    own.able = 1;
   }
-  if (lies == Lies::in_segment && mine.bytes) told.memory = std::uint64_t(mine.base - process.segment().base());
+  if (lies == Lies::in_segment && mine.bytes) own.memory = std::uint64_t(mine.base - process.segment().base());
   const std::uint64_t seq = context_.next_slot();
-  std::memcpy(context_.reserve_slot(seq), &told, sizeof told);
-  context_.publish_slot(seq, sizeof told);
+  std::memcpy(context_.reserve_slot(seq), &own, sizeof own);
+  context_.publish_slot(seq, sizeof own);
   context_.meet_slots(seq);
   bool able = true;
   for (int m = 0; m < size_; ++m) {
     MemberDescription theirs;
-    std::memcpy(&theirs, m == rank_ ? reinterpret_cast<const std::byte*>(&told) : context_.slot(m, seq), sizeof theirs);
+    std::memcpy(&theirs, m == rank_ ? reinterpret_cast<const std::byte*>(&own) : context_.slot(m, seq), sizeof theirs);
     able &= theirs.able != 0;
     always_locked_ |= !theirs.barriers;
     std::byte* const segment = team_->segment_of(m);
@@ -107,7 +107,7 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
 
 // ---------------------------------------------------------------- waiting
 
-void Window::tell_asleep(bool asleep, std::uint32_t what, std::uint32_t ticket) {
+void Window::publish_asleep(bool asleep, std::uint32_t what, std::uint32_t ticket) {
   WindowControlBlock& own = words(rank_);
   if (!asleep) {
     if (what >= for_lock) words(target_of(what)).lock.sleepers.fetch_sub(1, std::memory_order_relaxed);
@@ -135,7 +135,7 @@ void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool
                        {.others = team_->process().progress(),
                         .inspect = [&](std::uint64_t elapsed) { context_.inspect(elapsed, lacking, &lacks); },
                         .word = &words(rank_).wake_word,
-                        .tell = [&](bool asleep) { tell_asleep(asleep, what, ticket); }});
+                        .publish = [&](bool asleep) { publish_asleep(asleep, what, ticket); }});
 }
 
 std::string describe(std::uint64_t doing) {

@@ -68,7 +68,7 @@ class Window {
   // Epochs. False: the call does not fit the open epochs, and nothing has been done.
   void meet();  // barrier of all members, which completes their operations
   bool fence(bool opens, bool meets);
-  bool post(std::span<const int> origins, bool told);
+  bool post(std::span<const int> origins, bool notifies);
   bool start(std::span<const int> targets, bool waits);
   bool complete();
   bool wait();
@@ -130,7 +130,7 @@ class Window {
   bool arrange(Lies lies, std::span<const Memory> known, std::string& why);
   void wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
   void notify(int member);
-  void tell_asleep(bool asleep, std::uint32_t what, std::uint32_t ticket);
+  void publish_asleep(bool asleep, std::uint32_t what, std::uint32_t ticket);
   void ring_next(int target, Turn turn, bool lets_in = false);
   void acquire(int target, bool exclusive);
   void acquire_urgently(int target);

@@ -135,8 +135,8 @@ int settled(PublicationTrials& trials, Box& box, std::size_t bytes, const std::a
     if (!sample) continue;
     EXPECT_EQ(kind, step.kind);
     if (samples) ++*samples;
-    const std::uint64_t told = (box.ring->record_sample.load() >> 32) + 1;
-    box.ring->record_sample.store(told << 32 | (ticks[kind] ? ticks[kind] : not_drained));
+    const std::uint64_t number = (box.ring->record_sample.load() >> 32) + 1;
+    box.ring->record_sample.store(number << 32 | (ticks[kind] ? ticks[kind] : not_drained));
   }
   return int(std::max_element(std::begin(taken), std::end(taken)) - std::begin(taken));
 }

@@ -33,18 +33,18 @@ struct Process {
 // Runs `body` in a child, once the parent has done what `first` does; whether it was true.
 template <class First, class Body>
 bool in_child(First first, Body body) {
-  int told[2];
-  EXPECT_EQ(0, pipe(told));
+  int release[2];
+  EXPECT_EQ(0, pipe(release));
   const pid_t child = fork();
   if (child == 0) {
     char token;
-    _exit(read(told[0], &token, 1) == 1 && body() ? 0 : 1);
+    _exit(read(release[0], &token, 1) == 1 && body() ? 0 : 1);
   }
   first();
-  EXPECT_EQ(1, write(told[1], "x", 1));
+  EXPECT_EQ(1, write(release[1], "x", 1));
   int status = -1;
   waitpid(child, &status, 0);
-  close(told[0]), close(told[1]);
+  close(release[0]), close(release[1]);
   return status == 0;
 }
 

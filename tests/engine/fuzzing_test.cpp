@@ -141,7 +141,7 @@ TEST_F(Files, Tuned) {
     auto tuned = choosing::Tuned::read(path_);
     if (!tuned) continue;
     std::uint8_t rows[collectives::collective_count][64][2] = {};
-    for (const int size : {1, 2, 8, 1 << 20}) tuned->tell(size, rows);
+    for (const int size : {1, 2, 8, 1 << 20}) tuned->fill_in(size, rows);
     for (std::size_t c = 0; c < collectives::collective_count; ++c)
       for (const auto& row : rows[c])
         for (const std::uint8_t each : row) EXPECT_LE(each, collectives::algorithms(collectives::Collective(c)).size());

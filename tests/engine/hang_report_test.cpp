@@ -20,7 +20,7 @@ const char* name(unsigned function) {
 }
 
 ThreadSeen waiting(unsigned function, Item item, std::initializer_list<int> whom) {
-  ThreadSeen f{.call = next_call(0, function), .told = true};
+  ThreadSeen f{.call = next_call(0, function), .known = true};
   item.function = std::uint16_t(function);
   f.what.since = now - 3'000'000'000;
   f.what.items = 1;
@@ -171,23 +171,23 @@ TEST(Report, SaysWhatHasComeInstead) {
 TEST(Site, IsKnownByItsPathWhateverTheDirectory) {
   const Site site = site_of(reinterpret_cast<const void*>(&gnu_get_libc_version));
   EXPECT_TRUE(site.object.starts_with('/') && site.object.find("libc") != site.object.npos) << site.object;
-  CallState told;
-  EXPECT_EQ(site_text(told), "");
-  std::strcpy(told.object, "/a b/program");
-  told.offset = 16;
-  EXPECT_EQ(site_text(told), "/a b/program+0x10");
-  std::strcpy(told.symbol, "work()");
-  EXPECT_EQ(site_text(told), "/a b/program+0x10 (work())");
+  CallState state;
+  EXPECT_EQ(site_text(state), "");
+  std::strcpy(state.object, "/a b/program");
+  state.offset = 16;
+  EXPECT_EQ(site_text(state), "/a b/program+0x10");
+  std::strcpy(state.symbol, "work()");
+  EXPECT_EQ(site_text(state), "/a b/program+0x10 (work())");
 }
 
 TEST(CallPost, IsReadAsItWasToldAndOfThatCallOnly) {
   static CallPost post;
-  CallState told, read;
+  CallState state, read;
   EXPECT_FALSE(post.read(read, 0));
-  told.call = 17;
-  told.items = 3;
-  told.item[2].tag = 99;
-  post.tell(told);
+  state.call = 17;
+  state.items = 3;
+  state.item[2].tag = 99;
+  post.publish(state);
   EXPECT_TRUE(post.read(read, 17));
   EXPECT_EQ(read.item[2].tag, 99);
   EXPECT_FALSE(post.read(read, 18));
@@ -200,11 +200,11 @@ TEST(CallPost, TellsOfACallWithoutASiteNothingOfTheOneBeforeIt) {
   first.has_site = true;
   std::strcpy(first.object, "/program");
   std::strcpy(first.script, "script.py:3");
-  post.tell(first);
+  post.publish(first);
   ASSERT_TRUE(post.read(read, 1));
   EXPECT_STREQ(read.object, "/program");
   second.call = 2;
-  post.tell(second);
+  post.publish(second);
   ASSERT_TRUE(post.read(read, 2));
   EXPECT_STREQ(read.object, "");
   EXPECT_STREQ(read.script, "");

@@ -427,14 +427,14 @@ TEST(Messages, SendsAreCancelledOnlyBeforeTheyAreMatched) {
 }
 
 // Synchronous sends with tags from 0 on, all of which the other side has taken in when this returns; `words` are sent.
-constexpr int told = 99999;
+constexpr int all_taken_in = 99999;
 bool start_many(Messenger& m, int rank, std::vector<std::uint64_t>& words, std::deque<Request>& requests,
                 const std::function<int(int)>& tag) {
   std::uint64_t word = 0;
   if (rank == 1) {
     Messenger::Found found;
     while (!m.probe({5, 0, tag(int(words.size()) - 1)}, false, found)) continue;
-    while (!m.send_at_once(0, {5, 1, told}, {reinterpret_cast<std::byte*>(&word), sizeof word, {}})) m.poll();
+    while (!m.send_at_once(0, {5, 1, all_taken_in}, {reinterpret_cast<std::byte*>(&word), sizeof word, {}})) m.poll();
     return true;
   }
   for (int i = 0; i < int(words.size()); ++i) {
@@ -445,7 +445,7 @@ bool start_many(Messenger& m, int rank, std::vector<std::uint64_t>& words, std::
     m.start(r);
   }
   Request r;
-  prepare(r, false, 1, told, reinterpret_cast<std::byte*>(&word), sizeof word);
+  prepare(r, false, 1, all_taken_in, reinterpret_cast<std::byte*>(&word), sizeof word);
   m.start(r);
   m.wait(r);
   return true;
@@ -498,11 +498,11 @@ TEST(Messages, ManyOfOneEnvelopeAreTakenBackInAnyOrder) {
                   good &= requests[std::size_t(i)].cancelled;
                 }
                 std::uint64_t word = 0;
-                while (!m.send_at_once(1, {5, 0, told}, {reinterpret_cast<std::byte*>(&word), sizeof word, {}}))
+                while (!m.send_at_once(1, {5, 0, all_taken_in}, {reinterpret_cast<std::byte*>(&word), sizeof word, {}}))
                   m.poll();
                 for (Request& r : requests) m.wait(r);
               } else {
-                receive_word(m, told);
+                receive_word(m, all_taken_in);
                 for (int i = 1; i < count - 1; i += 2) good &= receive_word(m, 0) == std::uint64_t(i);
                 good &= receive_word(m, 1) == count - 1;
                 Messenger::Found found;

@@ -38,7 +38,7 @@ std::byte* memory_for(Process& process, std::size_t mapper) {
 }
 
 // What a process tells the other one of its memory.
-struct Told {
+struct AdvertisedMemory {
   Card card;
   RemoteBuffer place;
   std::uint64_t address;
@@ -57,10 +57,11 @@ Outcome use(Process& process, PageBootstrap& bootstrap, int rank, std::size_t w)
   const MemoryMapper& mapper = *mappers()[w];
   Peers& peers = process.reach();
   std::byte* const own = memory_for(process, w);
-  Told mine{peers.card(), own ? peers.place(own, length, 1u << w) : RemoteBuffer(), std::uint64_t(own)}, told[2];
+  AdvertisedMemory mine{peers.card(), own ? peers.place(own, length, 1u << w) : RemoteBuffer(), std::uint64_t(own)},
+      advertised[2];
   if (own) std::fill_n(own, length, std::byte(rank + 1));
-  bootstrap.allgather(&mine, told, sizeof mine);
-  const Told& theirs = told[1 - rank];
+  bootstrap.allgather(&mine, advertised, sizeof mine);
+  const AdvertisedMemory& theirs = advertised[1 - rank];
   if (!(mine.card.mappers & theirs.card.mappers & 1u << w) || !mine.address || !theirs.address) return none;
   const std::lock_guard lock(peers.mutex);
   const auto late = [begin = std::chrono::steady_clock::now()] {

@@ -236,7 +236,7 @@ def kill_tree(pid: int) -> None:
             continue
 
 
-def start_telling(
+def start_reporting(
     host: str, ranks: int, program: list[str], options: tuple[str, ...] = (), stderr: int = subprocess.PIPE
 ) -> tuple[subprocess.Popen, dict[int, int]]:
     """Starts a program that prints "rank N process PID" on each rank; the job and the process of each rank."""
@@ -267,7 +267,7 @@ def report_after_kill(ranks: int, program: list[str]) -> str:
     SCRATCH.mkdir(exist_ok=True)
     log = SCRATCH / f"report-{os.getpid()}"
     log.unlink(missing_ok=True)
-    job, processes = start_telling("mpich", ranks, [*program, str(log)], stderr=subprocess.DEVNULL)
+    job, processes = start_reporting("mpich", ranks, [*program, str(log)], stderr=subprocess.DEVNULL)
     below = descendants(job.pid)
     try:
         for pid in set(below) - set(processes.values()):

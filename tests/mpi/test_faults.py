@@ -23,7 +23,7 @@ from tests.mpi.jobs import (
     kill_tree,
     launch,
     report_after_kill,
-    start_telling,
+    start_reporting,
 )
 from tests.mpi.scenario_jobs import command_line, good_scenarios
 
@@ -63,7 +63,7 @@ def test_so_they_do_with_calls_that_they_have_left() -> None:
 def test_killing_everything_leaves_nothing() -> None:
     compile_c("mpich", "killed.c")
     before = left_behind()
-    job, processes = start_telling("mpich", 4, [compile_c("mpich", "killed.c"), "collectives"])
+    job, processes = start_reporting("mpich", 4, [compile_c("mpich", "killed.c"), "collectives"])
     kill_tree(job.pid)
     job.communicate(timeout=20)
     time.sleep(0.5)

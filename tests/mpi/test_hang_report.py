@@ -289,12 +289,12 @@ def test_a_bad_signal_is_refused(name: str) -> None:
 PYTHON = """
 import os, sys, threading, time
 from mpi4py import MPI
-def end_when_told():
+def end_when_asked():
     while not os.path.exists(sys.argv[1]):
         time.sleep(0.01)
     os._exit(3)
 MPI.COMM_WORLD.Barrier()
-threading.Thread(target=end_when_told, daemon=True).start()
+threading.Thread(target=end_when_asked, daemon=True).start()
 if MPI.COMM_WORLD.rank == 1:
     time.sleep(60)
 MPI.COMM_WORLD.Barrier()

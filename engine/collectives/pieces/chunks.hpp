@@ -31,7 +31,7 @@ void look_at_senders(const CollectiveContext& context, const Call& call, const C
   bool in_step = true;
   for (int r = 0; r < context.size(); ++r) {
     if (r == call.root) continue;
-    const std::size_t theirs = context.told_length(r, chunk.tick);
+    const std::size_t theirs = context.published_length(r, chunk.tick);
     if (theirs == call.bytes) [[likely]]
       continue;
     lengths.look(r, theirs);
@@ -56,7 +56,7 @@ void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, W
   std::size_t length = call.bytes;
   if (root_writes && !writes) {
     context.wait_posted(call.root, first);
-    length = context.told_length(call.root, first);
+    length = context.published_length(call.root, first);
     lengths.look(call.root, length);
   }
   const std::size_t most_bytes = most(length), chunks = divide_up(length, most_bytes);
@@ -71,7 +71,7 @@ void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, W
     }
     if (root) keep(chunk);
     if (!writes) {
-      context.tell_reading(chunk.tick, read(chunk));
+      context.report_reading(chunk.tick, read(chunk));
       if (!root_writes && c == 0) look_at_senders(context, call, chunk, chunks, most, lengths);
       context.consume(chunk.tick);
     }
@@ -98,7 +98,7 @@ std::uint64_t timed_reading(const CollectiveContext& context, std::uint64_t tick
 // Returns the part of our chunk that the member has.
 template <class Most>
 Chunk of_sender(const CollectiveContext& context, const Call& call, int member, const Chunk& chunk, Most most) {
-  const std::size_t length = context.told_length(member, chunk.tick);
+  const std::size_t length = context.published_length(member, chunk.tick);
   if (length == call.bytes) [[likely]]
     return chunk;
   return clipped(length, most(length), chunk.index, call.bytes, chunk.tick);

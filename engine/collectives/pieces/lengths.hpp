@@ -46,13 +46,13 @@ class Lengths {
 inline void compare_lengths(CollectiveContext& context, std::uint64_t tick, std::size_t length) {
   int longest = -1;
   for (int r = 0; r < context.size(); ++r)
-    if (context.told_length(r, tick) != length)
-      if (longest < 0 || context.told_length(r, tick) > context.told_length(longest, tick)) longest = r;
+    if (context.published_length(r, tick) != length)
+      if (longest < 0 || context.published_length(r, tick) > context.published_length(longest, tick)) longest = r;
   if (longest < 0) [[likely]]
     return;
   context.advance(tick - context.tick());
   context.consume(tick);
-  context.report_lengths(longest, context.told_length(longest, tick), length);
+  context.report_lengths(longest, context.published_length(longest, tick), length);
 }
 
 }  // namespace nearfield::collectives

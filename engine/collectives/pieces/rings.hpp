@@ -6,7 +6,7 @@
 namespace nearfield::collectives {
 
 struct Slots {
-  static constexpr std::size_t payload = context::slot_payload, longest_told = ~std::size_t{0};
+  static constexpr std::size_t payload = context::slot_payload, longest_published = ~std::size_t{0};
   static std::uint64_t next(CollectiveContext& context) { return context.next_slot(); }
   static std::byte* reserve(CollectiveContext& context, std::uint64_t seq) { return context.reserve_slot(seq); }
   static void publish(CollectiveContext& context, std::uint64_t seq, std::size_t bytes) {
@@ -23,7 +23,7 @@ struct Slots {
 };
 
 struct Lines {
-  static constexpr std::size_t payload = context::line_payload, longest_told = 255;
+  static constexpr std::size_t payload = context::line_payload, longest_published = 255;
   static std::uint64_t next(CollectiveContext& context) { return context.next_line(); }
   static std::byte* reserve(CollectiveContext& context, std::uint64_t seq) { return context.reserve_line(seq); }
   static void publish(CollectiveContext& context, std::uint64_t seq, std::size_t bytes) {

@@ -102,16 +102,16 @@ void all_by_rounds(CollectiveContext& context, std::size_t length, std::size_t r
                    Bytes bytes, Stage stage, Keep keep, Read read) {
   context.begin_rounds(length);
   const std::uint64_t first = context.tick() + 1;
-  auto tell = [&](std::size_t k) {
+  auto publish = [&](std::size_t k) {
     stage(k, context.my_buffer(first + k, bytes(k), use));
     context.post(first + k);
     keep(k);
   };
-  tell(0);
+  publish(0);
   for (std::size_t k = 0; k < rounds; ++k) {
     context.meet(first + k);
     if (k == 0) compare_lengths(context, first, length);
-    if (k + 1 < rounds) tell(k + 1);
+    if (k + 1 < rounds) publish(k + 1);
     const std::uint64_t begun = context.begin_reading(first + k);
     read(k, first + k);
     context.end_reading(first + k, begun);

@@ -44,7 +44,7 @@ void gather_up(CollectiveContext& context, std::uint64_t seq, int root, const vo
     stage(to, Ring::wait(context, part, seq), bytes * members);
     longest = std::max(longest, of_each(Ring::bytes(context, part, seq), members));
   });
-  Ring::publish(context, seq, std::min(longest * all.size(), Ring::longest_told));
+  Ring::publish(context, seq, std::min(longest * all.size(), Ring::longest_published));
 }
 
 // Combines the vectors of `count` elements of the members below us in rank order, and publishes the result; the root
@@ -63,7 +63,7 @@ void fold_up(CollectiveContext& context, std::uint64_t seq, int root, const Call
   });
   lengths.look(me, longest);
   combine(call, out, inputs.first(n), count);
-  if (me != root) Ring::publish(context, seq, std::min(longest, Ring::longest_told));
+  if (me != root) Ring::publish(context, seq, std::min(longest, Ring::longest_published));
 }
 
 // The same for any operator and type.
@@ -83,13 +83,13 @@ void pass_down(CollectiveContext& context, std::uint64_t seq, int root, const vo
   const bool inner = context.tree().subtree(me, root).size() > 1;
   const int parent = context.tree().parent(me, root);
   const void* const from = me == root ? payload : Ring::wait(context, parent, seq);
-  const std::size_t told = me == root ? std::max(bytes, longest) : Ring::bytes(context, parent, seq);
+  const std::size_t published = me == root ? std::max(bytes, longest) : Ring::bytes(context, parent, seq);
   if (inner) {
-    stage(Ring::reserve(context, seq), from, me == root ? bytes : std::min(told, Ring::payload));
-    Ring::publish(context, seq, std::min(told, Ring::longest_told));
+    stage(Ring::reserve(context, seq), from, me == root ? bytes : std::min(published, Ring::payload));
+    Ring::publish(context, seq, std::min(published, Ring::longest_published));
   }
-  if (me != root) put(recv, from, std::min(told, bytes));
-  lengths.look(parent, told);
+  if (me != root) put(recv, from, std::min(published, bytes));
+  lengths.look(parent, published);
 }
 
 // Every member gets its part of the root's vector; at(r): bytes before that of member r. If members disagree about at()

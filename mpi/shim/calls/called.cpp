@@ -125,12 +125,12 @@ hang_report::Item describe(const messages::Request& request, MPI_Comm comm, bool
   return item;
 }
 
-void add(hang_report::CallState& told, const hang_report::Item& item) {
-  if (told.items < hang_report::most_items) told.item[told.items++] = item;
-  ++told.pending;
+void add(hang_report::CallState& state, const hang_report::Item& item) {
+  if (state.items < hang_report::most_items) state.item[state.items++] = item;
+  ++state.pending;
 }
 
-void describe_requests(hang_report::CallState& told, const CallFrame& call, bool named) {
+void describe_requests(hang_report::CallState& state, const CallFrame& call, bool named) {
   const FunctionTraits& r = roles_of(call);
   const auto* const requests = handle<const MPI_Request*>(call, r.requests);
   const int count = r.request_count < 0 ? 1 : int(call.argument[r.request_count]);
@@ -139,11 +139,11 @@ void describe_requests(hang_report::CallState& told, const CallFrame& call, bool
     const UserRequest& user = *own(requests[i]);
     if (!user.active || user.common) continue;
     if (!user.activity) {
-      if (!user.request.complete()) add(told, describe(user.request, user.comm(), named));
+      if (!user.request.complete()) add(state, describe(user.request, user.comm(), named));
     } else if (!user.activity->finished()) {
-      hang_report::Item item = user.activity->told;
+      hang_report::Item item = user.activity->item;
       set_communicator(item, user.comm(), named);
-      add(told, item);
+      add(state, item);
     }
   }
 }
@@ -194,31 +194,31 @@ struct Place {
 };
 const PerThread<Place> place_of_thread;
 
-hang_report::CallPost* tell(hang_report::CallState& told, bool fully) {
+hang_report::CallPost* fill_in(hang_report::CallState& state, bool fully) {
   const CallFrame* const call = calls_of_thread->innermost();
   if (!call || !calls_of_thread->word) return nullptr;
-  told.call = calls_of_thread->word->load(std::memory_order_relaxed);
+  state.call = calls_of_thread->word->load(std::memory_order_relaxed);
   const FunctionTraits& r = roles_of(*call);
   if (r.requests >= 0) {
-    describe_requests(told, *call, fully);
+    describe_requests(state, *call, fully);
   } else {
-    add(told, describe(*call, true, fully));
-    if (receives_too(r)) add(told, describe(*call, true, fully, true));
+    add(state, describe(*call, true, fully));
+    if (receives_too(r)) add(state, describe(*call, true, fully, true));
   }
   if (the_messenger)
     if (const auto lost = the_messenger->oldest_unexpected()) {
-      told.lost = 1;
-      told.lost_member = lost->member;
-      told.lost_tag = lost->envelope.tag;
-      told.lost_context = lost->envelope.context;
+      state.lost = 1;
+      state.lost_member = lost->member;
+      state.lost_tag = lost->envelope.tag;
+      state.lost_context = lost->envelope.context;
     }
   if (fully) {
     const hang_report::Site site = hang_report::site_of(calls_of_thread->call[0].site);
-    put_end(told.object, site.object);
-    told.offset = site.offset;
-    put_beginning(told.symbol, site.symbol);
-    put_end(told.script, script_line());
-    told.has_site = true;
+    put_end(state.object, site.object);
+    state.offset = site.offset;
+    put_beginning(state.symbol, site.symbol);
+    put_end(state.script, script_line());
+    state.has_site = true;
   }
   return place_of_thread->post;
 }
@@ -262,11 +262,11 @@ hang_report::Item item_of_call() {
 void note_host() {
   const CallFrame* const call = calls_of_thread->innermost();
   if (!call || !place_of_thread->post) return;
-  hang_report::CallState told;
-  told.call = place_of_thread->post->call.load(std::memory_order_relaxed);
-  told.in_host = 1;
-  if (roles_of(*call).communicator >= 0) add(told, describe(*call, false, false));
-  place_of_thread->post->tell(told);
+  hang_report::CallState state;
+  state.call = place_of_thread->post->call.load(std::memory_order_relaxed);
+  state.in_host = 1;
+  if (roles_of(*call).communicator >= 0) add(state, describe(*call, false, false));
+  place_of_thread->post->publish(state);
 }
 
 // A call that blocks in the host (its number is above own_functions) describes itself again, since the nested call has
@@ -296,7 +296,7 @@ void begin_hang_reports(team::Team* base) {
   host.Comm_size(host.world, &size);
   world_is_here = std::size_t(size) == members.size();
   process.report_hangs_to(*new hang_report::HangReporter(std::move(members), process.settings().stall_seconds,
-                                                         {name, tell}, process.company()));
+                                                         {name, fill_in}, process.company()));
   reporting.store(true, std::memory_order_release);  // SYNC: hang-reporting
   Calls& calls = *calls_of_thread;
   const CallFrame* const call = calls.innermost();  // MPI_Init

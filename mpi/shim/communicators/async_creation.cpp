@@ -9,7 +9,7 @@
 namespace nearfield::mpi {
 namespace {
 
-enum Tag { told, agreed };
+enum Tag { advertised, agreed };
 
 messages::Partners partners(const Communicator& state) {
   return {*the_messenger, state.members, state.rank, context_of_creation(state)};
@@ -35,18 +35,18 @@ struct AsyncCreation::Work {
       : async_creation(*process_ever(), state.rank, state.size, false),
         hellos(std::size_t(state.size)),
         joined(std::size_t(state.size)),
-        telling(partners(state)),
+        advertising(partners(state)),
         agreeing(partners(state)) {
     const auto me = std::size_t(state.rank);
     hellos[me] = async_creation.mine();
-    everybody(telling, state.rank, told, async_creation.mine(), hellos);
+    everybody(advertising, state.rank, advertised, async_creation.mine(), hellos);
     everybody(agreeing, state.rank, agreed, joined[me], joined);
   }
   std::unique_ptr<choosing::Chooser> chooser = std::make_unique<choosing::Chooser>();
   creation::TeamCreation async_creation;
   std::vector<creation::Hello> hellos;
   std::vector<std::uint32_t> joined;
-  messages::Edges telling, agreeing;
+  messages::Edges advertising, agreeing;
   std::unique_ptr<team::Team> made;
 };
 
@@ -72,7 +72,7 @@ void AsyncCreation::begin(Communicator& state) {
   } catch (const OutOfMemory&) {
     state.async_creation.reset();
     messages::refuse(partners(state), [&](bool, messages::VisitEdge visit) {
-      for (const int tag : {told, agreed})
+      for (const int tag : {advertised, agreed})
         for (int r = 0; r < state.size; ++r) visit(r, tag);
     });
   }
@@ -92,7 +92,7 @@ bool AsyncCreation::exchange(messages::Edges& edges) {
 
 void AsyncCreation::run() {
   Work& work = *work_;
-  bool good = exchange(work.telling);
+  bool good = exchange(work.advertising);
   std::string why = good ? "" : "a member cannot take part";
   try {
     if (good) why = work.async_creation.judge(work.hellos);

@@ -395,7 +395,7 @@ void start_node(int thread_level, bool collectively) {
       the_progress_thread = new messages::ProgressThread(*the_process, the_messenger, messages::Serves::in_host);
   }
   phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // SYNC: phase
-  tell_outcome({rank, size, ready, settings.enabled, collectively, near_ranks(), why_no_team()});
+  report_outcome({rank, size, ready, settings.enabled, collectively, near_ranks(), why_no_team()});
 }
 
 std::uint64_t mix_context(std::uint64_t a, std::uint64_t b) {  // the finaliser of splitmix64, twice

@@ -59,7 +59,7 @@ waiting::Foreign& progress_of_host() {
 }
 
 waiting::Waiter host_waiter() {
-  static constexpr auto tell_hang_reporter = [](std::uint64_t elapsed) {
+  static constexpr auto inform_hang_reporter = [](std::uint64_t elapsed) {
     if (process_ever() && process_ever()->hang_reporter()) process_ever()->hang_reporter()->waits(elapsed, {});
   };
   static constexpr auto look = [] {
@@ -67,7 +67,7 @@ waiting::Waiter host_waiter() {
       look_for_any_source();
   };
   return {.others = process_ever() ? process_ever()->progress() : made(shim.nothing_of_ours),
-          .inspect = tell_hang_reporter,
+          .inspect = inform_hang_reporter,
           .also = look,
           .host = waiting::HostStep::by_flag};
 }

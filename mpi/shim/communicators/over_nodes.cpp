@@ -114,7 +114,7 @@ bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap) {
   words.choosing = settings.choosing;
   words.reproducible = in_order;
   settings.algorithm.copy(words.algorithm, sizeof words.algorithm - 1);
-  hierarchy::tell_all(*made, &words, sizeof words);
+  hierarchy::bcast_from_first(*made, &words, sizeof words);
   made->set_shape(words.shape);
   made->reproducible = words.reproducible;
   chooser->serve(words.choosing, words.algorithm);

@@ -33,7 +33,7 @@ class Activity {
   // Returns whether it is known to have completed; changes nothing.
   virtual bool finished() const { return false; }
   // The call that has made it, for hang reports.
-  hang_report::Item told;
+  hang_report::Item item;
   // Returns whether other ranks may still need it after the program has freed its request.
   virtual bool owed() const { return true; }
 };

@@ -105,7 +105,7 @@ void free_request(UserRequest* request) {
 MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity) {
   UserRequest* const user = new_request(comm);
   user->activity = std::move(activity);
-  user->activity->told = calls::item_of_call();
+  user->activity->item = calls::item_of_call();
   user->active = true;
   return handle_of(user);
 }
@@ -119,7 +119,7 @@ int begin(UserRequest& user) {
 int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request) {
   UserRequest* const user = new_request(comm);
   user->activity = std::move(activity);
-  user->activity->told = calls::item_of_call();
+  user->activity->item = calls::item_of_call();
   user->persistent = persistent;
   if (!persistent) {
     int code = MPI_ERR_NO_MEM;

@@ -56,7 +56,7 @@ std::string why_the_host(const Outcome& outcome) {
 
 }  // namespace
 
-void tell_outcome(const Outcome& outcome) try {
+void report_outcome(const Outcome& outcome) try {
   const std::string why = why_the_host(outcome);
   if (!why.empty()) early::leave_word(why.c_str());
   else if (outcome.size == 1)

@@ -24,6 +24,6 @@ struct Outcome {
   const Near& near;
   const std::string& why_none;
 };
-void tell_outcome(const Outcome& outcome);
+void report_outcome(const Outcome& outcome);
 
 }  // namespace nearfield::mpi

@@ -244,7 +244,7 @@ std::uint64_t room_of_host() {
 }
 
 // Collective: returns all members' parts.
-std::vector<SharedPart> tell(context::CollectiveContext& context, const SharedPart& ours) {
+std::vector<SharedPart> exchange_parts(context::CollectiveContext& context, const SharedPart& ours) {
   std::vector<SharedPart> all(std::size_t(context.size()), ours);
   const std::uint64_t seq = context.next_slot();
   std::memcpy(context.reserve_slot(seq), &ours, sizeof ours);
@@ -268,7 +268,7 @@ int allocate_shared(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, voi
     const bool placed = !wish || *wish || process()->placer().wish(memory::Component::windows);
     const bool good = size >= 0 && unit > 0 && unit <= INT_MAX && base && win;
     SharedPart mine{std::uint64_t(size), std::uint64_t(unit), 0, room_of_host(), good && !placed};
-    const std::vector<SharedPart> parts = tell(context, mine);
+    const std::vector<SharedPart> parts = exchange_parts(context, mine);
     if (!std::ranges::all_of(parts, [](const SharedPart& part) { return part.takes_ours != 0; }))
       return share_hosts_memory(name, c, info, win, make);
     std::uint64_t total = 0;
@@ -285,7 +285,7 @@ int allocate_shared(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, voi
     const auto give_back = [&] {
       if (mine.offset) process()->arena().free(mine.offset);
     };
-    const std::uint64_t offset = tell(context, mine)[0].offset;
+    const std::uint64_t offset = exchange_parts(context, mine)[0].offset;
     std::vector<windows::Memory> known;
     std::byte* at = offset ? c.team->segment_of(0) + offset : nullptr;
     for (const SharedPart& part : parts) {

@@ -21,7 +21,7 @@ constexpr std::uint64_t context = 7;
 // What a run needs beyond its stacks, at the same places in every run.
 struct Run {
   std::unique_ptr<Request> request[4][2];
-  Atomic<std::uint64_t> told;
+  Atomic<std::uint64_t> outcome;
 };
 Run run;
 
@@ -37,7 +37,7 @@ Explored explore_messages(Members& members, const Body& body, Options options = 
             (void)each.release();  // the run that was broken off may have it in its lists
             each = std::make_unique<Request>();
           }
-        run.told.store(0);
+        run.outcome.store(0);
         if (before)
           for (int i = 0; i < members.count(); ++i) before(members.messenger(i), i);
         return [&](int i) { body(members.messenger(i), i); };
@@ -284,18 +284,18 @@ TEST(Withdrawing, SenderAndReceiverAgree) {
       messenger.start(request);
       messenger.cancel(request);
       finish(messenger, request);
-      return run.told.store(request.cancelled ? taken_back : sent);
+      return run.outcome.store(request.cancelled ? taken_back : sent);
     }
     word[me] = 0;
     messenger.poll();
     messenger.start(request);
-    std::uint64_t told = run.told.load();
-    for (; told == 0; told = run.told.load()) {
+    std::uint64_t outcome = run.outcome.load();
+    for (; outcome == 0; outcome = run.outcome.load()) {
       if (!messenger.poll()) pause_process();
     }
     while (messenger.poll()) continue;
-    ended[told] = true;
-    require(request.complete() == (told == sent), "sender and receiver do not agree");
+    ended[outcome] = true;
+    require(request.complete() == (outcome == sent), "sender and receiver do not agree");
     require(!request.complete() || word[me] == 42, "another word");
   };
   EXPECT_GOOD(explore_messages(members, body, {.preemptions = 3}));

@@ -12,7 +12,7 @@ static const char* pipe_name;
 static char large[1 << 22], more[1 << 22];
 
 // Ends the process, whatever MPI does; not by a signal, so that launchers say little.
-static void* end_when_told(void* file) {
+static void* end_when_asked(void* file) {
   for (int looks = 0; looks < 6000 && access(file, F_OK); ++looks) usleep(10000);
   _exit(3);
 }
@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
   if (argc < 3) return 1;
   pipe_name = argc > 3 ? argv[3] : "";
   MPI_Barrier(MPI_COMM_WORLD);
-  pthread_create(&thread, NULL, end_when_told, argv[2]);
+  pthread_create(&thread, NULL, end_when_asked, argv[2]);
   go_wrong(argv[1]);
   MPI_Finalize();
   return 0;

@@ -143,22 +143,22 @@ inline int end_call(team::Process& process, const collectives::Call& call, std::
 int carry_over_nodes(Communicator& c, const collectives::Call& call, const char* function,
                      FunctionRef<int()> host_call);
 
-// `part_of`: what the program has called, where that is made of several such calls; it is what gets told, and has been
-// compared already.
+// `part_of`: what the program has called, where that is made of several such calls; it is what gets reported, and has
+// been compared already.
 template <class HostCall>
 int carry(Communicator& c, const collectives::Call& call, const char* function, HostCall host_call,
           const collectives::Call* part_of = nullptr) {
   if (!c.team) [[unlikely]]
     return carry_over_nodes(c, call, function, host_call);
   team::Team& team = *c.team;
-  const collectives::Call& told = part_of ? *part_of : call;
+  const collectives::Call& reported = part_of ? *part_of : call;
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   try {
     if (!enter(&team, call, !part_of)) return MPI_SUCCESS;
     const collectives::Algorithm* algorithm = nullptr;
     bool without_room = false;
     try {
-      algorithm = c.leaving.perform(*c.chooser, team.context(), call, collectives::pack(told));
+      algorithm = c.leaving.perform(*c.chooser, team.context(), call, collectives::pack(reported));
     } catch (const team::Refused&) {
       if (!c.leaving.needs_no_room(call)) throw;
       without_room = true;
@@ -167,7 +167,7 @@ int carry(Communicator& c, const collectives::Call& call, const char* function, 
       algorithm = choosing::Leaving::perform_without_room(team.context(), call);
     team.context().leave();
     if (!algorithm) [[unlikely]]
-      return to_host(told.collective, Reason::algorithm, host_call);
+      return to_host(reported.collective, Reason::algorithm, host_call);
     *last_algorithm = algorithm->name;
   } catch (const team::Truncated& truncated) {
     team.context().leave();
@@ -178,7 +178,7 @@ int carry(Communicator& c, const collectives::Call& call, const char* function, 
   } catch (const team::Refused&) {  // by all members alike, before anything has moved
     team.context().leave();
     c.enabled = false;
-    return to_host(told.collective, Reason::memory, host_call);
+    return to_host(reported.collective, Reason::memory, host_call);
   } catch (const OutOfMemory&) {
     return give_up(c, function, "out of memory");
   }

@@ -32,8 +32,8 @@ int carry_over_nodes(Communicator& c, const collectives::Call& call, const char*
     if (!team || team->broken_off() || dynamic_cast<const team::Died*>(&broken)) return fail(broken);
     try {  // the node's other ranks wait for us
       team->break_off(broken.what(), team->context().doing());
-    } catch (const team::Broken& told) {
-      return fail(told);
+    } catch (const team::Broken& broken) {
+      return fail(broken);
     }
   } catch (const OutOfMemory&) {
     return give_up(c, function, "out of memory");
