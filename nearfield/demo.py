@@ -39,7 +39,7 @@ from nearfield.tables import print_table
 HOST = "mpich"
 # Small, middle and large; with many ranks on a CPU a plain host takes tens of milliseconds a call.
 SIZES = (8, 1 << 10, 16 << 10, 128 << 10, 1 << 20)
-CROWDED_SIZES = (8, 16 << 10)
+OVERSUBSCRIBED_SIZES = (8, 16 << 10)
 PROGRAMS = (
     Program("fft", "3-D FFT", 64, 12),
     Program("matmul", "product of matrices", 1024, 4, "bcast"),
@@ -57,14 +57,14 @@ def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -
         raise ValueError("the embedded MPICH is not installed; run `make build`")
     console = Console(highlight=False, soft_wrap=True)
     cpus = len(os.sched_getaffinity(0))
-    crowd = [2, 4 * cpus] if not quick else [2]
+    rank_counts = [2, 4 * cpus] if not quick else [2]
     rows: list[Row] = []
     others = [host for host in ("openmpi", "impi") if host in find_hosts()]
     for program in programs:
         for hosts, modes in (([HOST], MODES), (others, (PLAIN,))):
             rows += compare(
                 program.app,
-                crowd,
+                rank_counts,
                 hosts,
                 [program.points],
                 program.loops,
@@ -77,7 +77,9 @@ def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -
     operations = run_bench(list(OPERATIONS), [2], list(SIZES), [HOST], ["used"], 0.03 if quick else 0.1)
     if not quick:
         collectives = list(OPERATIONS[1:])
-        operations += run_bench(collectives, [crowd[1]], list(CROWDED_SIZES), [HOST], ["used"], 0.1)
+        operations += run_bench(
+            collectives, [rank_counts[1]], list(OVERSUBSCRIBED_SIZES), [HOST], ["used"], 0.1
+        )
     console.print("\nWhen? Times as fast as the plain host, buffers that are used", style="bold")
     show_operations(operations)
     carried = {program.app: carried_calls(program, 2) for program in programs}

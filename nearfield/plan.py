@@ -1,7 +1,7 @@
 """`nearfield plan`: what a job needs of a node's memory, where that should lie, and what it is worth by the model.
 
 Everything is nearfield-plan's (tools/plan.cpp), which asks the engine; here it is asked and shown. Keys of a plan: ranks,
-partners (ranks that each one sends to), crowded, pieces, components (bytes of a rank, of the first one, of the node),
+partners (ranks that each one sends to), oversubscribed, pieces, components (bytes of a rank, of the first one, of the node),
 segment, nodes, home and fast (the NUMA node beside a rank, and its fastest), advice (for NEARFIELD_MEMORY), advised, worth.
 """
 
@@ -80,8 +80,8 @@ def plan_job(ranks: list[Statistics], machine: str = "here") -> Plan:
 def show(plan: Plan) -> None:
     """Prints the plan for people."""
     measured = plan.get("measured", {})
-    crowded = ", more than there are CPUs" if plan["crowded"] else ""
-    print(f"{plan['ranks']} ranks on the node{crowded}, each sends to {plan['partners']}\n")
+    oversubscribed = ", more than there are CPUs" if plan["oversubscribed"] else ""
+    print(f"{plan['ranks']} ranks on the node{oversubscribed}, each sends to {plan['partners']}\n")
     titles = ["what", "component", "bytes", "per", "of a rank"]
     rows = [
         [piece["name"], piece["component"], str(piece["each"]), piece["per"], f"x {piece['of_a_rank']}"]

@@ -231,17 +231,17 @@ Machine calibrate() {
           [&](int me) { return out_of_cache(from + std::size_t(me) * part, to + std::size_t(me) * part, part); });
   machine.all_memory = *std::max_element(together.begin(), together.end()) / double(workers);
   // Eight processes on one CPU meet again and again.
-  constexpr int crowd = 8, meetings = 300;
-  const auto turns = run(shared, std::vector<int>(crowd, cpus[0]), [&](int) {
+  constexpr int sharing = 8, meetings = 300;
+  const auto turns = run(shared, std::vector<int>(sharing, cpus[0]), [&](int) {
     auto& gate = shared.flag[0][0];
     auto meet = [&](std::uint64_t n) {
-      if (gate.fetch_add(1, std::memory_order_acq_rel) + 1 == n * crowd) return;
-      while (gate.load(std::memory_order_acquire) < n * crowd) sched_yield();
+      if (gate.fetch_add(1, std::memory_order_acq_rel) + 1 == n * sharing) return;
+      while (gate.load(std::memory_order_acquire) < n * sharing) sched_yield();
     };
     meet(1);
     const auto start = nanoseconds();
     for (std::uint64_t n = 2; n <= meetings; ++n) meet(n);
-    return double(nanoseconds() - start) / (meetings - 1) / crowd;
+    return double(nanoseconds() - start) / (meetings - 1) / sharing;
   });
   machine.turn = median(turns) / 2;  // collectives/costs.hpp, around(): so many ranks on a CPU take twice its turns
   return machine;

@@ -442,7 +442,7 @@ int main(int argc, char** argv) {
   const Advice advice = advise(plan);
   print({{"ranks", ranks},
          {"partners", partners},
-         {"crowded", plan.shape.oversubscribed()},
+         {"oversubscribed", plan.shape.oversubscribed()},
          {"pieces", pieces(plan.shape, asked, partners)},
          {"components", components},
          {"segment",

@@ -105,18 +105,18 @@ double left_behind(const team::Shape& s, const Algorithm& row, const Call& call)
 Chosen choose(const team::Shape& shape, std::string_view override_text, const Call& call) {
   using namespace tuning::constants;
   using Ranked = tuning::Ranked<Algorithm>;
-  const bool crowded = shape.oversubscribed();
+  const bool oversubscribed = shape.oversubscribed();
   std::vector<Ranked> rows;
   for (const Algorithm& row : collectives::algorithms(call.collective)) {
     if (!row.applies(shape, call)) continue;
-    const bool worth = (!row.share || crowded) && (!row.worth || row.worth(shape, call));
+    const bool worth = (!row.share || oversubscribed) && (!row.worth || row.worth(shape, call));
     rows.push_back({&row, standing(override_text, call.collective, row.name),
                     row.cost(shape, call) + left_behind(shape, row, call), worth ? Ranked::near_best : Ranked::never});
   }
   Chosen chosen;
   if (rows.empty()) return chosen;
-  const double without_hope = crowded ? hopeless_crowded : shape.size > 2 ? hopeless_several : hopeless;
-  chosen.promising = tuning::rank(rows, without_hope, crowded ? candidates_crowded : candidates);
+  const double without_hope = oversubscribed ? hopeless_oversubscribed : shape.size > 2 ? hopeless_several : hopeless;
+  chosen.promising = tuning::rank(rows, without_hope, oversubscribed ? candidates_oversubscribed : candidates);
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
   if (staged != rows.end()) chosen.staged = staged->row;
   chosen.best = rows[0].row;

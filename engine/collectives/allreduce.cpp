@@ -80,7 +80,7 @@ double up_and_down_cost(const Shape& s, const Call& call) {
 double oneshot_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 2);
   if (!s.oversubscribed()) return rounds_of(s, n) + filling(s, n, all) + combining(s, n * (s.size - 1), n, all);
-  return meeting_to_look(s) + constants::crowded_round_lines * s.machine.line + copying(s, in_bytes(call), 0) +
+  return meeting_to_look(s) + constants::oversubscribed_round_lines * s.machine.line + copying(s, in_bytes(call), 0) +
          folding(s, in_bytes(call) * s.size, 0);
 }
 double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), 2 * s.size); }

@@ -16,7 +16,7 @@ double slots_cost(const Shape& s, const Call&) { return meeting(s); }
 
 constexpr Algorithm rows[] = {
     {"slots", Collective::barrier, always, slots_cost, slots,
-     "one flag per rank, or along the team's tree; crowded teams meet at the leader's gate"},
+     "one flag per rank, or along the team's tree; oversubscribed teams meet at the leader's gate"},
 };
 
 }  // namespace

@@ -117,7 +117,7 @@ double pipeline_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 1);
   if (!s.oversubscribed()) return pipelined(s, n, filling(s, n, all), emptying(s, n, all));
   return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, n, constants::buffers_ahead) +
-         copying(s, constants::crowded_bcast_copies * n, all);
+         copying(s, constants::oversubscribed_bcast_copies * n, all);
 }
 double direct_cost(const Shape& s, const Call& call) {
   return buffer_exchange(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);

@@ -23,7 +23,7 @@ inline double pipeline(const Shape& s, const Call& call) {
     return operation(call.collective).gives.who == Who::root ? pipeline_by(s, call, others, others)
                                                              : pipeline_by(s, call, n, others);
   return rounds_of(s, in_bytes(call), constants::buffers_ahead) +
-         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * constants::crowded_copies * alone(s);
+         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * constants::oversubscribed_copies * alone(s);
 }
 inline double direct(const Shape& s, const Call& call) {
   return buffer_exchange(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);

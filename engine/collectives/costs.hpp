@@ -131,7 +131,8 @@ inline double combining(const Shape& s, double others, double own, double workin
 inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
   const double rounds = std::ceil(bytes / double(s.buffer_bytes));
   if (s.oversubscribed())
-    return std::max(rounds, double(constants::crowded_rounds)) * constants::crowded_round_lines * s.machine.line +
+    return std::max(rounds, double(constants::oversubscribed_rounds)) * constants::oversubscribed_round_lines *
+               s.machine.line +
            rounds / (s.deep() ? 1 : ahead) * meeting(s);
   return rounds * meeting_to_look(s) + line_within(s, s.size);
 }

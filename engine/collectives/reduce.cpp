@@ -91,7 +91,7 @@ double up_cost(const Shape& s, const Call& call) {
 double pipeline_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 1);
   if (!s.oversubscribed()) return pipelined(s, n, filling(s, n, all), combining(s, n * (s.size - 1), n, all));
-  return rounds_of(s, n, constants::buffers_ahead) + constants::crowded_copies * copying(s, n, n * s.size) +
+  return rounds_of(s, n, constants::buffers_ahead) + constants::oversubscribed_copies * copying(s, n, n * s.size) +
          folding(s, n * s.size, all) * alone(s);
 }
 double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), s.size); }

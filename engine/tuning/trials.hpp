@@ -59,7 +59,7 @@ std::string describe(std::span<const Tried> rows);
 
 class Trials {
  public:
-  static constexpr unsigned most_candidates = constants::candidates_crowded, most_timed = constants::block_timed;
+  static constexpr unsigned most_candidates = constants::candidates_oversubscribed, most_timed = constants::block_timed;
   // Candidates 0 .. count - 1, the model's choice first. `estimate`: ns of a call; short ones are timed more often.
   // `together`: a block gives one time, not one per call. `timed`: calls of a block that count. `first`: the call of
   // the cell with which the first block begins.

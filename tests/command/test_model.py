@@ -196,8 +196,8 @@ def test_explain_knows_every_operation_and_messages(capsys: pytest.CaptureFixtur
     assert ways == ["record", "buffers", "direct"]
     short = nearfield("explain", "message", "--bytes", "128").stdout
     assert "keep\tnothing\tyes\t" in short and "demote\tCLDEMOTE\t" in short
-    crowded = {"NEARFIELD_PROTOCOL": "copy-buffers"}
-    assert ": buffers" in nearfield("explain", "message", "--bytes", "64M", **crowded).stdout
+    by_buffers = {"NEARFIELD_PROTOCOL": "copy-buffers"}
+    assert ": buffers" in nearfield("explain", "message", "--bytes", "64M", **by_buffers).stdout
 
 
 def test_explain_knows_nodes() -> None:

@@ -428,7 +428,7 @@ TEST(Exposing, WhatIsCompleteIsThere) {
   EXPECT_FOUND(explore_exposing(two, 1, {.memory = Memory::language, .mutation = {.no_acquire = true}}));
 }
 
-TEST(Exposing, CrowdsMissNoWake) {
+TEST(Exposing, OversubscribedRanksMissNoWake) {
   Members two({.count = 2, .sleeps = true, .window_bytes = room});
   const Explored explored = explore_exposing(two, 2);
   EXPECT_GOOD(explored);
