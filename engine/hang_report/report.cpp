@@ -35,7 +35,7 @@ std::string ranks(std::vector<int> all) {
 
 class Reporter {
  public:
-  Reporter(const std::vector<Attendance>& all, std::uint64_t now, const char* (*name)(unsigned))
+  Reporter(const std::vector<ProcessSeen>& all, std::uint64_t now, const char* (*name)(unsigned))
       : all_(all), now_(now), name_(name) {}
 
   std::vector<std::string> lines() {
@@ -46,7 +46,7 @@ class Reporter {
   }
 
  private:
-  const Attendance* member(int m) const {
+  const ProcessSeen* member(int m) const {
     return m >= 0 && std::size_t(m) < all_.size() ? &all_[std::size_t(m)] : nullptr;
   }
 
@@ -69,7 +69,7 @@ class Reporter {
   }
   std::string partner(const Item& item) const {
     if (item.member == Item::any || (item.member == Item::none && item.peer == Item::any)) return "any rank";
-    if (const Attendance* const a = member(item.member)) return "rank " + number(a->rank);
+    if (const ProcessSeen* const a = member(item.member)) return "rank " + number(a->rank);
     if (item.peer == Item::none) return "";
     return "rank " + number(item.peer) + (std::string_view(item.communicator) == "MPI_COMM_WORLD" ? "" : " of it");
   }
@@ -107,7 +107,7 @@ class Reporter {
     return std::max(known, f.unchanged);
   }
   // Returns the thread that says most: one that waits rather than one that does not.
-  static const ThreadSeen* foremost(const Attendance& a) {
+  static const ThreadSeen* foremost(const ProcessSeen& a) {
     const ThreadSeen* best = nullptr;
     auto weight = [](const ThreadSeen& f) { return inside(f.call) ? (f.known ? (f.what.in_host ? 2 : 3) : 1) : 0; };
     for (const ThreadSeen& f : a.threads)
@@ -120,7 +120,7 @@ class Reporter {
     return std::find(f.what.awaited_member, f.what.awaited_member + listed, whom) != f.what.awaited_member + listed;
   }
   // Describes the threads that do not wait: they may still do what others wait for.
-  static std::string others(const Attendance& a) {
+  static std::string others(const ProcessSeen& a) {
     const auto active = std::ranges::count_if(a.threads, [](const ThreadSeen& f) { return !waits(&f); });
     std::string text;
     if (active == 1) text = ", while another thread of it does not wait";
@@ -128,10 +128,10 @@ class Reporter {
     if (a.unseen > 0) text += ", " + number(a.unseen) + (a.unseen == 1 ? " thread is" : " threads are") + " not seen";
     return text;
   }
-  std::string state(const Attendance& a) const {
-    if (a.state == Attendance::State::dead) return "has died";
+  std::string state(const ProcessSeen& a) const {
+    if (a.state == ProcessSeen::State::dead) return "has died";
     const ThreadSeen* const f = foremost(a);
-    if (a.state == Attendance::State::left) return "has called MPI_Finalize";
+    if (a.state == ProcessSeen::State::left) return "has called MPI_Finalize";
     if (!f) return "has not called MPI yet";
     if (!f->known && f->unchanged < moving) return "goes on calling MPI, lastly " + function(function_of(f->call));
     if (!inside(f->call))
@@ -151,7 +151,7 @@ class Reporter {
       std::string first;
     };
     std::vector<std::pair<std::string, Group>> groups;
-    for (const Attendance& a : all_) {
+    for (const ProcessSeen& a : all_) {
       const ThreadSeen* const f = foremost(a);
       std::string key = state(a), where;
       if (f && f->known && *f->what.object) where += ", called at " + site_text(f->what);
@@ -162,7 +162,7 @@ class Reporter {
       Group& group = at->second;
       group.who.push_back(a.rank);
       if (waits(f) && f->what.company) group.in_company.push_back(a.rank);
-      if (f && a.state == Attendance::State::here) group.longest = std::max(group.longest, since(*f));
+      if (f && a.state == ProcessSeen::State::here) group.longest = std::max(group.longest, since(*f));
       if (group.who.size() == 1 && a.process) group.first = " (process " + number(a.process) + ")";
     }
     for (const auto& [text, group] : groups) {
@@ -218,9 +218,9 @@ class Reporter {
 
   // Reports a difference between two calls of collectives on one communicator that wait for each other. Returns whether
   // they differ.
-  bool compare(const Attendance& a, const Item& mine, const Attendance& b, const Item& theirs) {
+  bool compare(const ProcessSeen& a, const Item& mine, const ProcessSeen& b, const Item& theirs) {
     const bool ordered = a.rank < b.rank;
-    const Attendance &low = ordered ? a : b, &high = ordered ? b : a;
+    const ProcessSeen &low = ordered ? a : b, &high = ordered ? b : a;
     const Item &first = ordered ? mine : theirs, &second = ordered ? theirs : mine;
     const std::string on = " on " + communicator(first);
     const auto each = [&](const std::string& one, const std::string& other) {
@@ -249,15 +249,15 @@ class Reporter {
     // (what is awaited, state of the awaited rank) -> (ranks that wait, ranks that are awaited)
     std::map<std::pair<std::string, std::string>, std::pair<std::set<int>, std::set<int>>> reasons;
     for (std::size_t m = 0; m < all_.size(); ++m) {
-      const Attendance& a = all_[m];
+      const ProcessSeen& a = all_[m];
       const ThreadSeen* const f = foremost(a);
-      if (a.state != Attendance::State::here || !waits(f)) continue;
+      if (a.state != ProcessSeen::State::here || !waits(f)) continue;
       for (unsigned i = 0; i < std::min<std::size_t>(f->what.awaited, most_awaited); ++i) {
         const int w = f->what.awaited_member[i];
-        const Attendance* const b = member(w);
+        const ProcessSeen* const b = member(w);
         if (!b || b == &a) continue;
         const ThreadSeen* const g = foremost(*b);
-        const bool it_waits = b->state == Attendance::State::here && waits(g);
+        const bool it_waits = b->state == ProcessSeen::State::here && waits(g);
         const Item* const item = about(*f, w);
         std::string what = "in " + function(function_of(f->call)), more;
         if (item && item->kind == AwaitedKind::collective) {
@@ -291,8 +291,8 @@ class Reporter {
 
   // Returns the one process that all threads of process `m` wait for; -1: there is none.
   int sole(int m) const {
-    const Attendance* const a = member(m);
-    if (!a || a->state != Attendance::State::here || a->threads.empty() || a->unseen > 0) return -1;
+    const ProcessSeen* const a = member(m);
+    if (!a || a->state != ProcessSeen::State::here || a->threads.empty() || a->unseen > 0) return -1;
     const int whom = a->threads[0].what.awaited_member[0];
     for (const ThreadSeen& f : a->threads)
       if (!waits(&f) || f.what.awaited != 1 || f.what.awaited_member[0] != whom) return -1;
@@ -310,7 +310,7 @@ class Reporter {
         return;
     }
     for (std::size_t i = 0; i < path.size() && first.context; ++i) {
-      const Attendance &a = *member(path[i]), &b = *member(path[(i + 1) % path.size()]);
+      const ProcessSeen &a = *member(path[i]), &b = *member(path[(i + 1) % path.size()]);
       compare(a, foremost(a)->what.item[0], b, foremost(b)->what.item[0]);
     }
   }
@@ -330,7 +330,7 @@ class Reporter {
     }
   }
 
-  const std::vector<Attendance>& all_;
+  const std::vector<ProcessSeen>& all_;
   const std::uint64_t now_;
   const char* (*const name_)(unsigned);
   std::vector<std::string> lines_;
@@ -339,7 +339,7 @@ class Reporter {
 
 }  // namespace
 
-std::vector<std::string> report(const std::vector<Attendance>& all, std::uint64_t now, const char* (*name)(unsigned)) {
+std::vector<std::string> report(const std::vector<ProcessSeen>& all, std::uint64_t now, const char* (*name)(unsigned)) {
   return Reporter(all, now, name).lines();
 }
 

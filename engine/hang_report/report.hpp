@@ -15,7 +15,7 @@ struct ThreadSeen {
 };
 
 // A process.
-struct Attendance {
+struct ProcessSeen {
   enum class State : std::uint8_t { here, left, dead };
   int rank = 0;  // in MPI_COMM_WORLD
   long process = 0;
@@ -25,6 +25,6 @@ struct Attendance {
 };
 
 // Returns the lines of the report. `now`: CLOCK_MONOTONIC, ns. `name`: returns a function's name.
-std::vector<std::string> report(const std::vector<Attendance>& all, std::uint64_t now, const char* (*name)(unsigned));
+std::vector<std::string> report(const std::vector<ProcessSeen>& all, std::uint64_t now, const char* (*name)(unsigned));
 
 }  // namespace nearfield::hang_report

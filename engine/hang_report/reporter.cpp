@@ -86,18 +86,18 @@ void HangReporter::watch(std::uint64_t now) {
     }
 }
 
-std::vector<Attendance> HangReporter::attendance(std::uint64_t now) {
+std::vector<ProcessSeen> HangReporter::processes_seen(std::uint64_t now) {
   watch(now);
-  std::vector<Attendance> all(members_.size());
+  std::vector<ProcessSeen> all(members_.size());
   for (std::size_t m = 0; m < all.size(); ++m) {
-    Attendance& a = all[m];
+    ProcessSeen& a = all[m];
     const auto& [peer, header, shared] = members_[m];
     const CallBoard& board = *shared;
     a.rank = board.rank.load(std::memory_order_relaxed) - 1;
     a.process = peer ? peer->pid : getpid();
     a.unseen = board.unseen.load(std::memory_order_relaxed);
-    if (peer && peer->gone()) a.state = peer->left() ? Attendance::State::left : Attendance::State::dead;
-    else if (header->left.load(std::memory_order_acquire)) a.state = Attendance::State::left;  // SYNC: left
+    if (peer && peer->gone()) a.state = peer->left() ? ProcessSeen::State::left : ProcessSeen::State::dead;
+    else if (header->left.load(std::memory_order_acquire)) a.state = ProcessSeen::State::left;  // SYNC: left
     for (unsigned p = 0; p < posts; ++p) {
       ThreadSeen f;
       f.call = board.post[p].call.load(std::memory_order_relaxed);
@@ -114,10 +114,10 @@ std::vector<Attendance> HangReporter::attendance(std::uint64_t now) {
 
 void HangReporter::call(const char* why, const CallState* unseen) try {
   const std::uint64_t now = waiting::nanoseconds();
-  std::vector<Attendance> all = attendance(now);
+  std::vector<ProcessSeen> all = processes_seen(now);
   const auto me = std::size_t(member_of(nullptr));
   if (unseen) {
-    Attendance& own = all[me];
+    ProcessSeen& own = all[me];
     own.threads.push_back({.call = unseen->call, .known = true, .what = *unseen});
     --own.unseen;
   }

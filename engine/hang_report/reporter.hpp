@@ -61,7 +61,7 @@ class HangReporter {
 
  private:
   void watch(std::uint64_t now);
-  std::vector<Attendance> attendance(std::uint64_t now);
+  std::vector<ProcessSeen> processes_seen(std::uint64_t now);
 
   const std::vector<NodeProcess> members_;
   const double stall_;

@@ -111,11 +111,11 @@ std::string site_text(const CallState& state) {
   return place(state) + (*state.symbol ? std::string(" (") + state.symbol + ")" : "");
 }
 
-std::vector<std::string> source_lines(const std::vector<Attendance>& all) {
+std::vector<std::string> source_lines(const std::vector<ProcessSeen>& all) {
   std::vector<std::string> lines;
   std::set<std::string> done;
   const std::uint64_t end = waiting::nanoseconds() + 2'000'000'000;
-  for (const Attendance& a : all)
+  for (const ProcessSeen& a : all)
     for (const ThreadSeen& f : a.threads) {
       // A path that was cut off does not begin with a slash.
       if (!f.known || *f.what.object != '/' || waiting::nanoseconds() > end) continue;

@@ -17,6 +17,6 @@ Site site_of(const void* returns_to);
 // Returns "/program+0x1234 (main)"; "": not looked up.
 std::string site_text(const CallState& state);
 // "/program+0x1234: main at file.c:12" for each site, where addr2line is installed; takes two seconds at most.
-std::vector<std::string> source_lines(const std::vector<Attendance>& all);
+std::vector<std::string> source_lines(const std::vector<ProcessSeen>& all);
 
 }  // namespace nearfield::hang_report

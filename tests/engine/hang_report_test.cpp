@@ -33,9 +33,9 @@ Item collective(std::uint64_t context, int root = Item::none, std::uint64_t byte
   Item item{.kind = AwaitedKind::collective, .root = root, .size = 4, .context = context, .bytes = bytes};
   return item;
 }
-Attendance process(int rank, ThreadSeen found) { return {.rank = rank, .process = 100 + rank, .threads = {found}}; }
+ProcessSeen process(int rank, ThreadSeen found) { return {.rank = rank, .process = 100 + rank, .threads = {found}}; }
 
-std::string text(const std::vector<Attendance>& all) {
+std::string text(const std::vector<ProcessSeen>& all) {
   std::string lines;
   for (const std::string& line : report(all, now, name)) lines += line + "\n";
   return lines;
@@ -45,7 +45,7 @@ void has(const std::string& text, const char* part) {
 }
 
 TEST(Report, GroupsWhoWaitsForTheSame) {
-  std::vector<Attendance> all;
+  std::vector<ProcessSeen> all;
   for (int r = 0; r < 5; ++r) all.push_back(process(r, waiting(barrier, collective(7), {5})));
   all.push_back(process(5, {.call = next_call(0, recv) - 1, .unchanged = 2}));
   const std::string lines = text(all);
@@ -55,7 +55,7 @@ TEST(Report, GroupsWhoWaitsForTheSame) {
 }
 
 TEST(Report, SaysWhoseCpusOthersWant) {
-  std::vector<Attendance> all = {process(0, waiting(barrier, collective(7), {1})), process(1, {})};
+  std::vector<ProcessSeen> all = {process(0, waiting(barrier, collective(7), {1})), process(1, {})};
   all[0].threads[0].what.company = 1;
   has(text(all),
       "rank 0 (process 100) waits in MPI_Barrier on communicator 0007 of 4 ranks, its CPUs wanted by others");
@@ -67,9 +67,9 @@ TEST(Report, SaysWhoseCpusOthersWant) {
 }
 
 TEST(Report, NamesTheDeadAndThoseWhoHaveLeft) {
-  std::vector<Attendance> all = {process(0, waiting(barrier, collective(7), {1, 2})), process(1, {}), process(2, {})};
-  all[1].state = Attendance::State::dead;
-  all[2].state = Attendance::State::left;
+  std::vector<ProcessSeen> all = {process(0, waiting(barrier, collective(7), {1, 2})), process(1, {}), process(2, {})};
+  all[1].state = ProcessSeen::State::dead;
+  all[2].state = ProcessSeen::State::left;
   const std::string lines = text(all);
   has(lines, "rank 0 waits in MPI_Barrier on communicator 0007 of 4 ranks; rank 1 has died");
   has(lines, "rank 0 waits in MPI_Barrier on communicator 0007 of 4 ranks; rank 2 has called MPI_Finalize");
@@ -88,7 +88,7 @@ TEST(Report, ComparesCollectivesOfOneCommunicatorOnly) {
 }
 
 TEST(Report, FindsNoMismatchWhereOneIsAheadOfTheOther) {
-  const Attendance late = process(2, {.call = next_call(0, recv) - 1, .unchanged = 2});
+  const ProcessSeen late = process(2, {.call = next_call(0, recv) - 1, .unchanged = 2});
   std::string lines = text(
       {process(0, waiting(bcast, collective(7, 0), {2})), process(1, waiting(barrier, collective(7), {0, 2})), late});
   EXPECT_EQ(lines.find("mismatch"), lines.npos) << lines;
@@ -101,7 +101,7 @@ TEST(Report, FindsNoMismatchWhereOneIsAheadOfTheOther) {
 }
 
 TEST(Report, FindsMismatchesInACircle) {
-  std::vector<Attendance> all;
+  std::vector<ProcessSeen> all;
   for (int r = 0; r < 3; ++r) all.push_back(process(r, waiting(bcast, collective(7, (r + 1) % 3), {(r + 1) % 3})));
   const std::string lines = text(all);
   has(lines, "mismatch on communicator 0007 of 4 ranks: rank 0 calls MPI_Bcast with root 1, rank 1 with root 2");
@@ -119,8 +119,8 @@ TEST(Report, ComparesNoCallWithOneThatOverlapsIt) {
 }
 
 TEST(Report, FindsNoDeadlockWhereAThreadMayEndIt) {
-  std::vector<Attendance> all = {process(0, waiting(barrier, collective(7), {1})),
-                                 process(1, waiting(barrier, collective(8), {0}))};
+  std::vector<ProcessSeen> all = {process(0, waiting(barrier, collective(7), {1})),
+                                  process(1, waiting(barrier, collective(8), {0}))};
   has(text(all), "deadlock: ranks 0, 1 wait for each other");
   all[0].threads.push_back({.call = next_call(0, recv) - 1, .unchanged = 2});
   std::string lines = text(all);
@@ -138,7 +138,7 @@ TEST(Report, NamesTheReceiveOfASendAndReceive) {
   ThreadSeen f = waiting(recv, {.kind = AwaitedKind::send, .member = 1, .tag = 1, .context = 7, .bytes = 4}, {1});
   f.what.item[1] = {.kind = AwaitedKind::receive, .function = recv, .member = 1, .tag = 2, .context = 7, .bytes = 4};
   f.what.items = 2;
-  const Attendance away = process(1, {.call = next_call(0, recv) - 1, .unchanged = 2});
+  const ProcessSeen away = process(1, {.call = next_call(0, recv) - 1, .unchanged = 2});
   has(text({process(0, f), away}), "rank 0 waits in MPI_Recv for a message of 4 bytes from rank 1, tag 2");
   for (Item& item : f.what.item) item.member = Item::none, item.peer = 5;
   std::strcpy(f.what.item[0].communicator, "MPI_COMM_WORLD");
@@ -149,7 +149,7 @@ TEST(Report, NamesTheReceiveOfASendAndReceive) {
 // Members are numbered on their node; who reads the report knows ranks.
 TEST(Report, NamesPartnersByTheirRanks) {
   const Item item{.kind = AwaitedKind::receive, .member = 1, .tag = 2, .context = 7, .bytes = 4};
-  const Attendance away = process(5, {.call = next_call(0, recv) - 1, .unchanged = 2});
+  const ProcessSeen away = process(5, {.call = next_call(0, recv) - 1, .unchanged = 2});
   has(text({process(4, waiting(recv, item, {1})), away}),
       "rank 4 waits in MPI_Recv for a message of 4 bytes from rank 5");
 }
