@@ -1,4 +1,5 @@
-// What the rows point to, by file: bcast.cpp, reducing.cpp, gathering.cpp, exchanging.cpp, dealing.cpp, in_order.cpp.
+// What the rows point to, by file: bcast.cpp, reducing.cpp, gathering.cpp, exchanging.cpp, multi_leader_alltoall.cpp,
+// in_order.cpp.
 #pragma once
 #include "engine/hierarchy/hierarchy.hpp"
 

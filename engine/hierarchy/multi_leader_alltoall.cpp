@@ -27,9 +27,9 @@ struct RankRange {
   std::size_t count() const { return std::size_t(last - first); }
 };
 
-class Dealt {
+class MultiLeaderAlltoall {
  public:
-  Dealt(Hierarchy& s, const Call& call, int leaders)
+  MultiLeaderAlltoall(Hierarchy& s, const Call& call, int leaders)
       : s_(s),
         places_(s.placement()),
         block_(call.bytes),
@@ -187,9 +187,9 @@ class Dealt {
 
 }  // namespace
 
-void alltoall_by_two(Hierarchy& s, const Call& call) { Dealt(s, call, 2).run(); }
-void alltoall_by_four(Hierarchy& s, const Call& call) { Dealt(s, call, 4).run(); }
-void alltoall_by_eight(Hierarchy& s, const Call& call) { Dealt(s, call, 8).run(); }
-void alltoall_by_sixteen(Hierarchy& s, const Call& call) { Dealt(s, call, 16).run(); }
+void alltoall_by_two(Hierarchy& s, const Call& call) { MultiLeaderAlltoall(s, call, 2).run(); }
+void alltoall_by_four(Hierarchy& s, const Call& call) { MultiLeaderAlltoall(s, call, 4).run(); }
+void alltoall_by_eight(Hierarchy& s, const Call& call) { MultiLeaderAlltoall(s, call, 8).run(); }
+void alltoall_by_sixteen(Hierarchy& s, const Call& call) { MultiLeaderAlltoall(s, call, 16).run(); }
 
 }  // namespace nearfield::hierarchy
