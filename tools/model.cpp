@@ -26,8 +26,8 @@
 #include "engine/hierarchy/rows.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/machine/states.hpp"
+#include "engine/messages/protocol_ranges.hpp"
 #include "engine/messages/publication.hpp"
-#include "engine/messages/roads.hpp"
 #include "engine/reach/mappers.hpp"
 #include "engine/settings/settings.hpp"
 #include "engine/tuning/constants.hpp"
@@ -185,13 +185,13 @@ int explain_messages(const std::string& op, const std::string& ranks, const std:
   const Settings settings = read_settings(complaints);
   const auto describe = [&](const team::Shape& shape, int all) {
     const messages::Limits limits = messages::limits(settings, shape.oversubscribed(), machine.own);
-    const messages::Road* chosen = nullptr;
-    const auto applies = [&](const messages::Road& road) {
-      return length >= road.from(limits) && length <= road.to(limits);
+    const messages::ProtocolRange* chosen = nullptr;
+    const auto applies = [&](const messages::ProtocolRange& range) {
+      return length >= range.from(limits) && length <= range.to(limits);
     };
-    for (const messages::Road& road : messages::roads)
-      if (applies(road) && (!chosen || (length > limits.copied_always && chosen->name == std::string("buffers"))))
-        chosen = &road;
+    for (const messages::ProtocolRange& range : messages::protocol_ranges)
+      if (applies(range) && (!chosen || (length > limits.copied_always && chosen->name == std::string("buffers"))))
+        chosen = &range;
     print({{"op", op},
            {"ranks", all},
            {"bytes", length},
@@ -199,14 +199,14 @@ int explain_messages(const std::string& op, const std::string& ranks, const std:
            {"made_of", "messages"},
            {"publications", publications()},
            {"nodes", over_nodes ? std::atoi(ranks.c_str()) : 1}});
-    for (const messages::Road& road : messages::roads) {
-      const std::uint64_t to = road.to(limits);
-      print({{"name", road.name},
-             {"applies", applies(road)},
-             {"from", road.from(limits)},
+    for (const messages::ProtocolRange& range : messages::protocol_ranges) {
+      const std::uint64_t to = range.to(limits);
+      print({{"name", range.name},
+             {"applies", applies(range)},
+             {"from", range.from(limits)},
              {"to", to == ~std::uint64_t{0} ? Json() : Json(to)},
-             {"needs", road.needs},
-             {"about", road.about}});
+             {"needs", range.needs},
+             {"about", range.about}});
     }
   };
   with_shape(ranks, machine, [&](const auto& shape) {

@@ -14,7 +14,7 @@
 // Threads: everything here needs the messenger's lock.
 #pragma once
 #include "engine/messages/copy_chains.hpp"
-#include "engine/messages/roads.hpp"
+#include "engine/messages/protocol_ranges.hpp"
 #include "engine/messages/transfers.hpp"
 
 namespace nearfield::messages {

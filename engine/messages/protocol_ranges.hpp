@@ -28,13 +28,13 @@ inline Limits limits(const Settings& settings, bool oversubscribed, double own) 
                                                   : std::uint64_t(own * tuning::constants::copied_always)};
 }
 
-struct Road {
+struct ProtocolRange {
   const char *name, *needs, *about;
   // Bytes that may take it, by the limits.
   std::uint64_t (*from)(const Limits& limits);
   std::uint64_t (*to)(const Limits& limits);
 };
-inline constexpr Road roads[] = {
+inline constexpr ProtocolRange protocol_ranges[] = {
     {"record", "nothing", "copied into the ring of the pair, and out of it; complete when the call returns",
      [](const Limits&) { return std::uint64_t{0}; }, [](const Limits& l) { return l.in_record; }},
     {"buffers", "nothing", "through copy buffers of the sender, filled and read at the same time",
