@@ -129,7 +129,7 @@ struct Offered {
   std::uint64_t offset = 0;      // sender: of the Transfer
   reach::Noticeboard::Slot* slot = nullptr;
   bool looked_at = false;      // sender: its answer is looked for in every poll (answers.cpp)
-  bool tried = false;          // receiver: the protocol was chosen by trials (ways.hpp)
+  bool tried = false;          // receiver: the protocol was chosen by trials (protocol_chooser.hpp)
   bool mapped = true;          // of those: whether the sender's memory is
   std::uint64_t accepted = 0;  // receiver: when, if it is timed; ns
 };

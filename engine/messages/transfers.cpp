@@ -196,7 +196,7 @@ const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request)
 State Transfers::try_way(Request& request, bool by_calls, bool mapped) {
   static const std::uint64_t slice = processor::ticks_in(5'000'000);  // ns, in which large messages fit as well
   const bool turn = (processor::ticks() / slice & 1) == (mailboxes_.me() < request.member);
-  const Ways::Chosen chosen = peer_[std::size_t(request.member)].ways.next(
+  const ProtocolChooser::Chosen chosen = peer_[std::size_t(request.member)].chooser.next(
       request.received, by_calls,
       (mapped ? reach::mappers()[request.offered.transfer->from.place.mapper()] : memory_.calls(request.member))
           ->time(double(request.received)),
@@ -250,7 +250,7 @@ void Transfers::release(Request& request) {
   noticeboard_.put_back(request.offered.slot);
   request.offered.transfer->released.store(1, std::memory_order_release);  // SYNC: transfer-released
   if (const Offered& offered = request.offered; offered.tried)
-    peer_[std::size_t(request.member)].ways.over(
+    peer_[std::size_t(request.member)].chooser.over(
         request.received, {offered.accepted, offered.accepted ? waiting::nanoseconds() : 0}, offered.mapped);
   request.part = {};
 }

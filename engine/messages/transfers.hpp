@@ -23,8 +23,8 @@
 #include "engine/messages/continuations.hpp"
 #include "engine/messages/in_progress.hpp"
 #include "engine/messages/lock.hpp"
+#include "engine/messages/protocol_chooser.hpp"
 #include "engine/messages/remote_memory.hpp"
-#include "engine/messages/ways.hpp"
 
 namespace nearfield::messages {
 
@@ -68,7 +68,7 @@ class Transfers {
   void retire(Request& request);
   bool any_retired() const { return !retired_.empty(); }
   void reclaim();  // looks at some in vain, in turn
-  // Whether memory that its receiver can reach is to be copied by the sender, unasked (ways.hpp).
+  // Whether memory that its receiver can reach is to be copied by the sender, unasked (protocol_chooser.hpp).
   bool skips_offer(const Request& request, bool mapped);
 
   // ---- receiver
@@ -91,8 +91,8 @@ class Transfers {
   void enlist(int member, std::uint64_t transfer);
 
   struct PerMember {
-    Ways ways;      // of what it sends
-    Offers offers;  // to it
+    ProtocolChooser chooser;  // of what it sends
+    Offers offers;            // to it
   };
   Mailboxes& mailboxes_;
   Channels& channels_;

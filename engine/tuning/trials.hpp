@@ -1,6 +1,6 @@
 // Finding out at run time which of some rows is the fastest for one cell, where every use costs enough for its time to
 // be taken: algorithms of a team (choosing/chooser.hpp) and over nodes (hierarchy/chooser.hpp), protocols of messages
-// (messages/ways.hpp). Rows that cost little more than a look at the clock are sampled (samples.hpp).
+// (messages/protocol_chooser.hpp). Rows that cost little more than a look at the clock are sampled (samples.hpp).
 //
 //   calls of a cell    1 ..   the model's choice (or the best so far)
 //   block              now and then a few calls of one candidate, the first of them not counted

@@ -655,34 +655,34 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
 
 // One way is faster from acceptance to end, but costs the sender more between messages; then no choice is offered for
 // a while.
-TEST(Ways, SeeWhatAMessageLeavesBehind) {
+TEST(ProtocolChooser, SeesWhatAMessageLeavesBehind) {
   globals().pace = nullptr;
   for (const bool rewritten : {false, true}) {
-    Ways ways;
+    ProtocolChooser chooser;
     std::uint64_t now = 1000;
     bool advised = false;
     for (int i = 0; i < 1000 && !advised; ++i) {
-      const auto chosen = ways.next(65536, false, 6554);
+      const auto chosen = chooser.next(65536, false, 6554);
       const bool direct = chosen.way == State::direct;
       now += rewritten && direct ? 20'000 : 5'000;
       const std::uint64_t accepted = now;
       now += direct ? 10'000 : 15'000;
-      ways.over(65536, {chosen.timed ? accepted : 0, now});
+      chooser.over(65536, {chosen.timed ? accepted : 0, now});
       advised = chosen.advised;
     }
     EXPECT_EQ(advised, rewritten);
-    EXPECT_EQ(ways.next(65536, false, 6554).way, rewritten ? State::staged : State::direct);
+    EXPECT_EQ(chooser.next(65536, false, 6554).way, rewritten ? State::staged : State::direct);
   }
 }
 
 // Messages of a window wait for each other: they are not timed, and not tried one by one.
-TEST(Ways, AreNotTriedByWindows) {
-  Ways ways;
+TEST(ProtocolChooser, TriesNothingInWindows) {
+  ProtocolChooser chooser;
   for (std::uint64_t window = 0; window < 100; ++window) {
-    for (int i = 0; i < 16; ++i) EXPECT_TRUE(!ways.next(65536, false, 6554).timed || i == 0);
-    for (std::uint64_t i = 0; i < 16; ++i) ways.over(65536, {i ? 0 : 1000 * window + 1, 1000 * window + i});
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(!chooser.next(65536, false, 6554).timed || i == 0);
+    for (std::uint64_t i = 0; i < 16; ++i) chooser.over(65536, {i ? 0 : 1000 * window + 1, 1000 * window + i});
   }
-  const auto chosen = ways.next(65536, false, 6554);
+  const auto chosen = chooser.next(65536, false, 6554);
   EXPECT_TRUE(chosen.timed && chosen.way == State::direct) << "still the first candidate's first block";
 }
 
@@ -699,7 +699,7 @@ TEST(Offers, AreSkippedForAWhile) {
 
 // Large messages go every way for a while, arrive whole, and then one way. `mapped`: whether others can map their
 // memory.
-int try_ways(bool mapped) {
+int try_protocols(bool mapped) {
   const testing::Pacing pacing({.first = 3, .apart = 2, .sweeps = 3, .watch = 8, .pause = 1000, .price = 0});
   return run_members(2, 60, [mapped](Process& process, PageBootstrap& bootstrap, int rank, int size) {
     auto team = creation::create_team(process, rank, size, bootstrap);
@@ -738,8 +738,8 @@ int try_ways(bool mapped) {
     return (mapped ? counts.direct : counts.by_calls) > 5 && counts.staged > 5;
   });
 }
-TEST(Ways, AreTriedAndDecided) { EXPECT_EQ(0, try_ways(true)); }
-TEST(Ways, ByCallsAreTriedWhereNobodyCanMap) { EXPECT_EQ(0, try_ways(false)); }
+TEST(ProtocolChooser, TriesAndDecides) { EXPECT_EQ(0, try_protocols(true)); }
+TEST(ProtocolChooser, TriesCallsWhereNobodyCanMap) { EXPECT_EQ(0, try_protocols(false)); }
 
 }  // namespace
 }  // namespace nearfield::messages

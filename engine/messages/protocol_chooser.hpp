@@ -25,7 +25,7 @@ namespace nearfield::messages {
 template <class Cell>
 using ByMessageLength = tuning::ByLength<Cell, 12, 20>;
 
-class Ways {
+class ProtocolChooser {
  public:
   struct Chosen {
     State way = State::direct;
