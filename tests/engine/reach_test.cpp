@@ -117,9 +117,9 @@ Outcome use(Process& process, PageBootstrap& bootstrap, int rank, std::size_t w)
                                                                                                                   : bad;
 }
 
-class Ways : public ::testing::TestWithParam<std::size_t> {};
+class Mappers : public ::testing::TestWithParam<std::size_t> {};
 
-TEST_P(Ways, LoadAndStoreAPeersMemory) {
+TEST_P(Mappers, LoadAndStoreAPeersMemory) {
   if (mappers()[GetParam()] == &cma_mapper && !testing::cma_works()) GTEST_SKIP() << "process_vm_readv is denied here";
   auto* const outcome =
       static_cast<std::atomic<int>*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -131,10 +131,10 @@ TEST_P(Ways, LoadAndStoreAPeersMemory) {
   EXPECT_EQ(failed, 0);
   if (outcome->load() == none) GTEST_SKIP() << mappers()[GetParam()]->name << " is not to be had here";
 }
-INSTANTIATE_TEST_SUITE_P(All, Ways, ::testing::Range(std::size_t{0}, mapper_count),
+INSTANTIATE_TEST_SUITE_P(All, Mappers, ::testing::Range(std::size_t{0}, mapper_count),
                          [](const auto& info) { return mappers()[info.param]->name; });
 
-TEST(Ways, CanBeLeftOut) {
+TEST(Mappers, CanBeLeftOut) {
   const auto bit = [](const MemoryMapper& mapper) { return 1u << index_of(mapper); };
   auto mask = parse_left_out("^cma,^xpmem");
   ASSERT_TRUE(mask);
@@ -147,7 +147,7 @@ TEST(Ways, CanBeLeftOut) {
   EXPECT_NE(wrong.error().text.find("^cma"), std::string::npos);
 }
 
-TEST(Ways, ThatAreLeftOutReachNothing) {
+TEST(Mappers, ThatAreLeftOutReachNothing) {
   Settings settings;
   settings.ways_left_out = (1u << mapper_count) - 1;
   const int failed = run_processes(
