@@ -28,9 +28,9 @@ class ErrorsReturned {
 
 // For queries of the host: errors that belong to no communicator are raised on one of these, depending on host and
 // standard. One thread at a time, since each restores the handlers.
-class Asking {
+class ErrorHandlerGuard {
  public:
-  Asking() : lock_(shim.asking), world_(host.world), self_(host.self) {}
+  ErrorHandlerGuard() : lock_(shim.error_handlers), world_(host.world), self_(host.self) {}
 
  private:
   const std::lock_guard<std::mutex> lock_;

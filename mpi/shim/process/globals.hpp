@@ -160,7 +160,7 @@ struct Shim {
   InHost* in_host_at_the_end = nullptr;
   bool* (*mark_in_host)() = nullptr;
   waiting::WakeWord unrung;
-  std::mutex asking;
+  std::mutex error_handlers;
 
   // process/threads/per_thread.cpp
   static constexpr std::size_t thread_block = 4096;

@@ -63,7 +63,7 @@ inline void combine_by_host(const windows::Window::Operation& operation, const s
 
 // Returns whether the host defines the operator on the type: hosts differ beyond what MPI asks for.
 inline bool host_combines(MPI_Op op, const TypeInfo& type) {
-  const Asking asking;
+  const ErrorHandlerGuard guard;
   std::vector<std::max_align_t> zeros(2 * (type.bytes / sizeof(std::max_align_t) + 1));
   return host.Reduce_local(zeros.data(), zeros.data() + zeros.size() / 2, 1, type.handle, op) == MPI_SUCCESS;
 }

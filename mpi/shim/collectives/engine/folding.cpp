@@ -22,7 +22,7 @@ static const PerThread<LastAsked> last_asked;
 bool host_combines(MPI_Op op, MPI_Datatype type, const std::shared_ptr<const TypeLayout>& layout) {
   LastAsked& last = *last_asked;
   if (last.good && last.op == op && last.type == type && last.layout == layout) return true;
-  const Asking asking;
+  const ErrorHandlerGuard guard;
   std::max_align_t unread[2] = {};
   last.good = host.Reduce_local(&unread[0], &unread[1], 0, type, op) == MPI_SUCCESS;
   last.op = op;

@@ -22,7 +22,7 @@ bool is_committed(MPI_Datatype type, const TypeLayout& layout) {
   const std::uint64_t this_one = ((std::uint64_t)type * 0x9e3779b97f4a7c15u ^ types_epoch()) | 1;
   if (layout.committed.load(std::memory_order_relaxed) == this_one) [[likely]]
     return true;
-  const Asking asking;
+  const ErrorHandlerGuard guard;
   const char unread = 0;
   const bool committed = host.Send(&unread, 1, type, MPI_PROC_NULL, 0, host.self) == MPI_SUCCESS;
   if (committed) layout.committed.store(this_one, std::memory_order_relaxed);
