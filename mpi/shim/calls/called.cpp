@@ -7,7 +7,7 @@
 
 #include "engine/hang_report/reporter.hpp"
 #include "engine/hang_report/sites.hpp"
-#include "mpi/shim/calls/calling.hpp"
+#include "mpi/shim/calls/call_scope.hpp"
 #include "mpi/shim/calls/script.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/handles/requests.hpp"

@@ -1,5 +1,5 @@
 // Publishes the program's calls under way for hang reports (engine/hang_report). Every function is noted while it runs
-// (calling.hpp); only a call that waits long, or goes to the host, is described.
+// (call_scope.hpp); only a call that waits long, or goes to the host, is described.
 #pragma once
 #include <cstdint>
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "engine/base/out_of_memory.hpp"
+#include "mpi/shim/calls/call_scope.hpp"
 #include "mpi/shim/calls/called.hpp"
-#include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/process/launchers.hpp"
 
 namespace nearfield::mpi {

@@ -2,7 +2,7 @@
 // what the host lacks altogether is an error.
 #include "mpi/shim/process/blocking.hpp"
 
-#include "mpi/shim/calls/calling.hpp"
+#include "mpi/shim/calls/call_scope.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/process/at_host.hpp"
 #include "mpi/shim/rma/window.hpp"
@@ -17,7 +17,7 @@ template <Function number, bool there, class... Arguments>
 struct BlockingEntry<number, there, int (*)(Arguments...)> {
   static int call(Arguments... arguments) {
     const calls::ArgumentWords words(arguments...);
-    const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
+    const calls::CallScope scope(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
     const HostCall blocks(number);
     if constexpr (there) return (host.*HostMember<number>::at)(arguments...);
     else return without<number>(arguments...);

@@ -12,7 +12,7 @@
 #include "engine/base/out_of_memory.hpp"
 #include "engine/base/outcome.hpp"
 #include "engine/reach/shared_heap.hpp"
-#include "mpi/shim/calls/calling.hpp"
+#include "mpi/shim/calls/call_scope.hpp"
 #include "mpi/shim/collectives/engine/carry.hpp"
 #include "mpi/shim/communicators/async_creation.hpp"
 #include "mpi/shim/p2p/point.hpp"
@@ -113,7 +113,7 @@ struct Entry<function, number, Result (*)(Arguments...)> {
   static Result call(Arguments... arguments) {
     if constexpr (std::is_same_v<Result, int>) {
       const calls::ArgumentWords words(arguments...);
-      const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
+      const calls::CallScope scope(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
       if constexpr (never_throws<function>) return function(arguments...);
       try {
         return function(arguments...);

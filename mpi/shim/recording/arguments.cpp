@@ -1,6 +1,6 @@
 #include "mpi/shim/recording/arguments.hpp"
 
-#include "mpi/shim/calls/calling.hpp"
+#include "mpi/shim/calls/call_scope.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/handles/types.hpp"
 

@@ -17,7 +17,7 @@
 
 #include "engine/processor/processor.h"
 #include "engine/waiting/wait.hpp"
-#include "mpi/shim/calls/calling.hpp"
+#include "mpi/shim/calls/call_scope.hpp"
 #include "mpi/shim/recording/arguments.hpp"
 #include "mpi/shim/statistics/counts.hpp"
 

@@ -1,5 +1,5 @@
 // Scopes that a thread is inside of, beside its calls. Each scope saves the state when it is entered and restores it
-// when it is left; if a callback of the program leaves it by longjmp, the next call does (calls/calling.hpp).
+// when it is left; if a callback of the program leaves it by longjmp, the next call does (calls/call_scope.hpp).
 #pragma once
 #include <cstdint>
 

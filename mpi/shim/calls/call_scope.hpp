@@ -66,9 +66,9 @@ struct ArgumentWords<> {
 };
 
 // Scope of one call. `words`: its arguments.
-class Calling {
+class CallScope {
  public:
-  [[gnu::always_inline]] Calling(Function function, const void* site, void* const* slot, const std::uint64_t* words)
+  [[gnu::always_inline]] CallScope(Function function, const void* site, void* const* slot, const std::uint64_t* words)
       : calls_(*calls_of_thread) {
     if (calls_.depth) [[unlikely]]
       depth_ = nest(calls_, slot);
@@ -83,13 +83,13 @@ class Calling {
     during_ = hang_report::next_call(before_, unsigned(function));
     calls_.word->store(during_, std::memory_order_relaxed);
   }
-  [[gnu::always_inline]] ~Calling() {
+  [[gnu::always_inline]] ~CallScope() {
     calls_.depth = depth_;
     if (depth_) [[unlikely]]
       go_on(calls_, before_);
     else calls_.word->store(during_ - 1, std::memory_order_relaxed);
   }
-  Calling(const Calling&) = delete;
+  CallScope(const Calling&) = delete;
 
  private:
   Calls& calls_;
