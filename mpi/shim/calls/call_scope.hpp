@@ -89,7 +89,7 @@ class CallScope {
       go_on(calls_, before_);
     else calls_.word->store(during_ - 1, std::memory_order_relaxed);
   }
-  CallScope(const Calling&) = delete;
+  CallScope(const CallScope&) = delete;
 
  private:
   Calls& calls_;

@@ -2,7 +2,7 @@
 // host's alone are passed on; mixed.cpp has the others. Waits progress both sides (law 3 of docs/architecture.md).
 //
 //   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile, here or in the progress thread
-//                     ours         looks; polls ours; the host's turn now and then (look_elsewhere, wait_ours)
+//                     ours         looks; polls ours; the host's turn now and then (progress_others, wait_ours)
 //                     both         a copy of the host's part is tested, ours are looked at (mixed.cpp)
 #include "mpi/shim/p2p/completing.hpp"
 #include "engine/base/out_of_memory.hpp"
@@ -11,7 +11,7 @@
 
 namespace nearfield::mpi {
 
-const PerThread<Looks, threads::at::looks> looks;
+const PerThread<PollBackoff, threads::at::poll_backoff> poll_backoff;
 
 void abandon(UserRequest& user) {
   if (!user.active || user.common) return;
@@ -199,7 +199,7 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (!user.complete()) {
     poll_ours();
     if (!user.complete()) {
-      look_elsewhere();
+      progress_others();
       *flag = 0;
       return MPI_SUCCESS;
     }
@@ -267,7 +267,7 @@ int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) 
     *flag = all();
   }
   if (!*flag) {
-    look_elsewhere();
+    progress_others();
     return MPI_SUCCESS;
   }
   Outcomes outcomes(statuses);
@@ -281,7 +281,7 @@ bool none_has_moved(int count, const MPI_Request* requests) {
   for (int i = 0; i < count; ++i)
     if (!is_own(requests[i]) || own(requests[i])->complete()) return false;
   if (poll_ours()) return false;
-  look_elsewhere();
+  progress_others();
   return true;
 }
 

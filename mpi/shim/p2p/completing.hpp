@@ -69,7 +69,7 @@ template <class Look>
 int look_once(Look look) {
   int code = MPI_SUCCESS;
   poll_ours();
-  if (!look(code)) look_elsewhere();
+  if (!look(code)) progress_others();
   return code;
 }
 

@@ -258,7 +258,7 @@ int testall_mixed(int count, MPI_Request* requests, int* flag, MPI_Status* statu
     bool all = true;
     for (const int i : mixed.ours()) all &= mixed.at(i).complete();
     int host_done = 1, host_code = MPI_SUCCESS;
-    if (!all) look_elsewhere();
+    if (!all) progress_others();
     if (all && mixed.host_count())
       host_code = host.Testall(mixed.host_count(), mixed.host_requests(), &host_done, mixed.host_statuses());
     *flag = all && (host_done || host_code != MPI_SUCCESS);

@@ -277,7 +277,7 @@ int Parrived(MPI_Request request, int partition, int* flag) {
   });
   if (code != MPI_SUCCESS) return code;
   *flag = there || !user.active;
-  if (!*flag) look_elsewhere();
+  if (!*flag) progress_others();
   return MPI_SUCCESS;
 }
 

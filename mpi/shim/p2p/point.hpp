@@ -113,16 +113,16 @@ void forget_any_source(MPI_Comm comm);  // called when the program frees it
 // programs poll in loops. The host is progressed in every call for a while after the program has used requests of the
 // host and while there are windows, otherwise in one of sixteen calls. The while is counted in calls, not in time:
 // programs that compute between their calls need the host in each, those that only poll do not.
-struct Looks {
+struct PollBackoff {
   unsigned count = 0, attentive = 0;
   std::uint32_t seen = 0;
 };
-extern const PerThread<Looks, threads::at::looks> looks;
+extern const PerThread<PollBackoff, threads::at::poll_backoff> poll_backoff;
 
-inline void look_elsewhere() {
+inline void progress_others() {
   run_bodies();                                                       // programs may do nothing but poll
   constexpr unsigned a_while = 4096, seldom = 16, hardly_ever = 128;  // hardly_ever: if the host has nothing under way
-  Looks& l = *looks;
+  PollBackoff& l = *poll_backoff;
   const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
   if (seen != l.seen) [[unlikely]]
     l.seen = seen, l.attentive = a_while;

@@ -73,7 +73,7 @@ int probe_both(bool blocks, FoundAt& where, const Communicator& c, int tag, bool
   const int code =
       probe_for_anybody(c, blocks, where, [&] { return probe_once(c, MPI_ANY_SOURCE, tag, take, found); }, there);
   if (where == FoundAt::near) set_probe_status(status, found);
-  if (where == FoundAt::none) look_elsewhere();  // progresses what else the host has under way
+  if (where == FoundAt::none) progress_others();  // progresses what else the host has under way
   return code;
 }
 
@@ -180,7 +180,7 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
     }
     *flag = probe_once(*c, source, tag, false, found);
     if (*flag) set_probe_status(status, found);
-    else look_elsewhere();
+    else progress_others();
     return MPI_SUCCESS;
   });
 }
@@ -242,7 +242,7 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
       set_probe_status(status, found);
     } else {
       *message = host.message_null;
-      look_elsewhere();
+      progress_others();
     }
     return MPI_SUCCESS;
   });

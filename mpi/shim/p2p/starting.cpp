@@ -14,7 +14,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   UserRequest& user = *own(request);
   *flag = user.complete();
   if (!*flag) {
-    look_elsewhere();
+    progress_others();
     return MPI_SUCCESS;
   }
   const int code = user.activity && user.active ? user.activity->outcome() : MPI_SUCCESS;

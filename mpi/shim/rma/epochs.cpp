@@ -14,7 +14,7 @@ void note_look() {
   if (++*window_looks % seldom != 0) [[likely]]
     return;
   poll_ours();
-  look_elsewhere();
+  progress_others();
 }
 
 namespace {
@@ -104,7 +104,7 @@ int Win_test(MPI_Win win, int* flag) {
     bool done = false;
     const bool posted = window.test(done);
     *flag = done;
-    if (!done) look_elsewhere();
+    if (!done) progress_others();
     return posted;
   });
 }
