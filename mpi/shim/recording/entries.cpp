@@ -1,4 +1,4 @@
-// An Around for every function that the shim offers, but those of the tools interface.
+// A CallWrapper for every function that the shim offers, but those of the tools interface.
 #include <cstdlib>
 
 #include "engine/settings/settings.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 template <Function number, class Signature>
 void* placed(void* function) {
-  using Form = Around<number, Signature>;
+  using Form = CallWrapper<number, Signature>;
   if (traits_of(number).kind == FunctionKind::tools) return function;
   shim.recorded_functions[unsigned(number)] = function;
   return reinterpret_cast<void*>(&Form::call);

@@ -1,11 +1,11 @@
 // Records a program's calls for `nearfield run --report`: NEARFIELD_RECORD counts them by call site, communicator, size
 // and algorithm; NEARFIELD_TRACE keeps the last of them one by one.
 //
-// Whether calls are recorded is decided before the first one: only then do slots of libnearfield.so lead to an Around
-// of each function, so it costs nothing otherwise. An Around's return address is the call site.
+// Whether calls are recorded is decided before the first one: only then do slots of libnearfield.so lead to the
+// CallWrapper of each function, so it costs nothing otherwise. A CallWrapper's return address is the call site.
 //
 //   MPI_Init       begin(): from here on calls are recorded
-//   a call         Around, Observation: counted in a row of the thread's own table (table.hpp)
+//   a call         CallWrapper, CallTimer: counted in a row of the thread's own table (table.hpp)
 //   now and then   save(): the file so far, for programs that are killed
 //   MPI_Finalize   end(), or exit(): the final file, and the trace (writing.cpp)
 //
@@ -38,10 +38,10 @@ void begin();
 void end();
 
 // Observes a call of this thread from its beginning. pre: active, and not nested.
-class Observation {
+class CallTimer {
  public:
   // `words`: its arguments (calls::ArgumentWords).
-  Observation(Function function, const void* site, const std::uint64_t* words);
+  CallTimer(Function function, const void* site, const std::uint64_t* words);
   void end();
 
  private:
@@ -58,14 +58,14 @@ class Observation {
 
 // Of the function with that number.
 template <Function number, class Signature>
-struct Around;
+struct CallWrapper;
 template <Function number, class... Arguments>
-struct Around<number, int(Arguments...)> {
+struct CallWrapper<number, int(Arguments...)> {
   [[gnu::noinline]] static int call(Arguments... arguments) {
     const auto inner = reinterpret_cast<int (*)(Arguments...)>(shim.recorded_functions[unsigned(number)]);
     if (!active.load(std::memory_order_relaxed) || inside->recorded) return inner(arguments...);
     const calls::ArgumentWords words(arguments...);
-    Observation seen(number, __builtin_return_address(0), words.all);
+    CallTimer seen(number, __builtin_return_address(0), words.all);
     const int code = inner(arguments...);
     seen.end();
     return code;

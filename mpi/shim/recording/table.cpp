@@ -126,7 +126,7 @@ constexpr std::uint64_t of_host = std::uint64_t{1} << 63;
 
 }  // namespace
 
-Observation::Observation(Function function, const void* site, const std::uint64_t* words)
+CallTimer::CallTimer(Function function, const void* site, const std::uint64_t* words)
     : function_(function),
       site_(site),
       bytes_(bytes_in(traits_of(function), words)),
@@ -150,7 +150,7 @@ Observation::Observation(Function function, const void* site, const std::uint64_
   if (is_timed(function, place_ ? *place_ : nullptr, bytes_)) start_ = processor::ticks();
 }
 
-void Observation::end() {
+void CallTimer::end() {
   const std::uint64_t now = start_ ? processor::ticks() : 0;
   const FunctionKind kind = traits_of(function_).kind;
   const char* algorithm = nullptr;
