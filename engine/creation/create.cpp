@@ -305,15 +305,15 @@ std::unique_ptr<Team> TeamCreation::finish() {
 }
 
 Result<std::unique_ptr<Team>> create_team(Process& process, int rank, int size, Bootstrap& bootstrap) {
-  TeamCreation founding(process, rank, size, true);
+  TeamCreation creation(process, rank, size, true);
   auto hellos = room_for<Hello>(size);
-  if (!bootstrap.allgather(&founding.mine(), hellos.data(), sizeof(Hello))) return Error{"the host's allgather failed"};
-  if (std::string why = founding.judge(hellos); !why.empty()) return Error{std::move(why)};
+  if (!bootstrap.allgather(&creation.mine(), hellos.data(), sizeof(Hello))) return Error{"the host's allgather failed"};
+  if (std::string why = creation.judge(hellos); !why.empty()) return Error{std::move(why)};
   constexpr std::uint32_t complete = 1;
-  const bool joined = founding.join(hellos, &bootstrap);
+  const bool joined = creation.join(hellos, &bootstrap);
   const std::uint32_t agreed = bootstrap.all_and(joined ? complete : 0);
-  if (!(agreed & complete)) return Error{joined ? "another member could not map all segments" : founding.error()};
-  return founding.finish();
+  if (!(agreed & complete)) return Error{joined ? "another member could not map all segments" : creation.error()};
+  return creation.finish();
 }
 
 }  // namespace nearfield::creation

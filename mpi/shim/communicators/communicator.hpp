@@ -76,11 +76,11 @@ struct Communicator final : team::TeamUser {
   std::unique_ptr<choosing::Chooser>
       further[context::further];  // for its operations that may overlap others, by context
 
-  bool messages_on = true;                                // hint `nearfield`
-  std::uint64_t context = 0;                              // 0: the host serves its messages
-  std::uint64_t births = 0;                               // children made by collective constructors
-  std::uint64_t plans = 0;                                // persistent operations made of messages; each has a context
-  std::map<std::uint64_t, std::uint64_t> partial_births;  // the same for constructors that only some ranks call
+  bool messages_on = true;          // hint `nearfield`
+  std::uint64_t context = 0;        // 0: the host serves its messages
+  std::uint64_t children_made = 0;  // children made by collective constructors
+  std::uint64_t plans = 0;          // persistent operations made of messages; each has a context
+  std::map<std::uint64_t, std::uint64_t> partial_children_made;  // the same for constructors that only some ranks call
   std::vector<int> members;  // rank to member of the messenger, -1: on another node; filled in by the first message
   std::atomic<Side> side{Side::unknown};
   // Number of partitioned messages that have been initialised, by partner, tag and side; under a lock

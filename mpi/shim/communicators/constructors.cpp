@@ -56,16 +56,16 @@ void free_created() {
 
 namespace {
 
-// Called by all ranks of the parent. Only births count: a rank may find its arguments wrong before the others know of
-// the call, and try again.
+// Called by all ranks of the parent. Only children that are made count: a rank may find its arguments wrong before the
+// others know of the call, and try again.
 template <Function number, class... Arguments>
 int make_child(MPI_Comm parent, MPI_Comm* child, Arguments... arguments) {
   free_created();
   Communicator* const state = the_messenger ? communicator_of(parent) : nullptr;
-  const std::uint64_t context = state && state->context ? mix_context(state->context, state->births + 1) : 0;
+  const std::uint64_t context = state && state->context ? mix_context(state->context, state->children_made + 1) : 0;
   const int code = blocking_at_host<number>(arguments...);
   if (code != MPI_SUCCESS || !child || !context) return code;
-  ++state->births;
+  ++state->children_made;
   adopt(*child, context);
   set_origin(*child, origin_of(parent));
   return code;
@@ -130,7 +130,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
       for (const int member : members) name = mix_context(name, std::uint64_t(member) + 1);
       // Threads may make communicators of the same parent, with other tags.
       const std::lock_guard lock(shim.counting_children);
-      context = mix_context(name, state->partial_births[name] + 1);
+      context = mix_context(name, state->partial_children_made[name] + 1);
     }
   }
   const HostCall blocks(Function::Comm_create_group);
@@ -138,7 +138,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
   if (code != MPI_SUCCESS || !child || !context) return code;
   {
     const std::lock_guard lock(shim.counting_children);
-    ++state->partial_births[name];
+    ++state->partial_children_made[name];
   }
   adopt(*child, context);
   set_origin(*child, origin_of(comm));

@@ -159,7 +159,7 @@ static void messages(MPI_Comm comm) {
 }
 
 /* A communicator whose first collectives do not wait. */
-static void founding(void) {
+static void creating(void) {
   MPI_Comm comm;
   MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   if (!good("Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &comm))) return;
@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
     messages(twin);
     good("Comm_free", MPI_Comm_free(&twin));
   }
-  founding();
+  creating();
   between_groups(300);
   between_groups(20000);
   if (good("Comm_split", MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &part))) {

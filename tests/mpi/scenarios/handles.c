@@ -2,7 +2,7 @@
 #include "scenarios.h"
 
 /* A constructor whose arguments are wrong on one rank, which then tries again: messages on the children still match. */
-static void births(void) {
+static void created(void) {
   MPI_Comm comm, child, again;
   int got = -1, periodic = 0, wrong[1] = {size + 5};
   const int peer = rank ^ 1;
@@ -109,7 +109,7 @@ static void buffers(void) {
 }
 
 /* MPICH of PyPI checks few arguments. */
-SCENARIO(handles_births) { births(); }
+SCENARIO(handles_created) { created(); }
 SCENARIO(handles_complete) { complete(); }
 SCENARIO(handles_inactive) { inactive(); }
 SCENARIO(handles_buffers) { buffers(); }
