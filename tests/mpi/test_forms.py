@@ -17,21 +17,23 @@ def test_what_is_freed_lives_as_long_as_its_requests(host: str, ranks: int) -> N
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
-def test_a_team_is_founded_while_nobody_waits(host: str, ranks: int) -> None:
-    (done,) = good_scenarios(host, ranks, "founded 30")
+def test_a_team_is_created_while_nobody_waits(host: str, ranks: int) -> None:
+    (done,) = good_scenarios(host, ranks, "async_creation 30")
     for operation in ("allreduce", "bcast", "barrier", "gather", "reduce_scatter"):
         assert carried(done.job, operation) > 0
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
-def test_what_is_freed_before_its_team_is_founded_goes_with_its_request(host: str, ranks: int) -> None:
-    good_scenarios(host, ranks, "founded_freed")
+def test_what_is_freed_before_its_team_is_created_goes_with_its_request(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, "async_creation_freed")
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_what_is_wrong_is_told_before_there_is_a_team(host: str) -> None:
-    good_scenarios(host, 3, "founded 1", "founded_errors", served=EVERYTHING.but("bcast: argument"))
+    good_scenarios(
+        host, 3, "async_creation 1", "async_creation_errors", served=EVERYTHING.but("bcast: argument")
+    )
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])

@@ -135,7 +135,7 @@ static int count_let_go(MPI_Comm comm, int key, void* value, void* state) {
   return MPI_SUCCESS;
 }
 /* A communicator that is freed while its first collective is under way goes when that is complete. */
-SCENARIO(founded_freed) {
+SCENARIO(async_creation_freed) {
   int key;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, count_let_go, &key, NULL);
   let_go = 0;
@@ -157,7 +157,7 @@ SCENARIO(founded_freed) {
 }
 
 /* The argument is how many rounds. */
-SCENARIO(founded) {
+SCENARIO(async_creation) {
   const int rounds = atoi(argv[1]);
   for (int round = 0; round < rounds; ++round) {
     many(round);
@@ -165,4 +165,4 @@ SCENARIO(founded) {
     if (round % 7 == 0) in_the_host();
   }
 }
-SCENARIO(founded_errors) { errors(); }
+SCENARIO(async_creation_errors) { errors(); }
