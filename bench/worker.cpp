@@ -12,9 +12,9 @@
 //
 // Words: "floor", blocks of bare code (floor.hpp) take their turns as well; "loop=NAME", the loop of another benchmark
 // (standard_loops.hpp) beside those that are named so, of which "own" is this one's; "short=N", loops of N calls from
-// the very first one on new communicators instead (loops.hpp); "crossing", instead of times the packets and bytes that
-// cross between nodes (crossing.hpp), "crossing=plain" and "crossing=nearfield" of one of both; "window=KIND"
-// (window.hpp) and "target=WHOSE" (one_sided.hpp) of what is one-sided.
+// the very first one on new communicators instead (loops.hpp); "internode", instead of times the packets and bytes that
+// cross between nodes (internode_traffic.hpp), "internode=plain" and "internode=nearfield" of one of both;
+// "window=KIND" (window.hpp) and "target=WHOSE" (one_sided.hpp) of what is one-sided.
 //
 // Buffers: used, what a rank sends is rewritten before each call, and what it gets is read afterwards, as programs do
 // (the time that both take alone is subtracted: own_work.hpp); modified, rewritten only; warm, the same again,
@@ -31,7 +31,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/crossing.hpp"
+#include "bench/internode_traffic.hpp"
 #include "bench/loops.hpp"
 #include "bench/measuring.hpp"
 #include "bench/network.hpp"
@@ -73,7 +73,7 @@ struct Loop {
 
 struct Words {
   bool floor = false, beside = false;
-  std::vector<Mode> crossing;
+  std::vector<Mode> internode;
   long calls_in_loop = 0;
   std::vector<Loop> loops;
   std::string window = "allocate", target = "own";
@@ -84,8 +84,8 @@ Words read_words(const std::string& text) {
   for (const auto& word : split(text)) {
     if (word == "floor") words.floor = true;
     if (word == "beside") words.beside = true;
-    if (word == "crossing" || word == "crossing=plain") words.crossing.push_back(Mode::plain);
-    if (word == "crossing" || word == "crossing=nearfield") words.crossing.push_back(Mode::nearfield);
+    if (word == "internode" || word == "internode=plain") words.internode.push_back(Mode::plain);
+    if (word == "internode" || word == "internode=nearfield") words.internode.push_back(Mode::nearfield);
     if (word.starts_with("window=")) words.window = word.substr(7);
     if (word.starts_with("target=")) words.target = word.substr(7);
     if (word.starts_with("short=")) words.calls_in_loop = std::atol(word.c_str() + 6);
@@ -103,7 +103,7 @@ void measure(const std::string& op, std::size_t bytes, const std::vector<std::st
     for (const auto& kind : loop ? std::vector<std::string>{"warm"} : buffers) {
       const Cell cell{op, kind, bytes, words.window, words.target};
       check(cell);
-      if (!words.crossing.empty()) measure_crossing(cell, seconds, words.crossing);
+      if (!words.internode.empty()) measure_internode_traffic(cell, seconds, words.internode);
       else if (words.calls_in_loop) measure_loops(cell, seconds, loaded, words.calls_in_loop);
       else if (loop) measure_as(*loop, cell, seconds, loaded);
       else measure_steady(cell, seconds, loaded, words.floor);

@@ -3,7 +3,7 @@
 A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
 buffers, state (nearfield/states.py), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (own, or
 whose: bench/standard_loops.hpp), short (0, or after how many calls everything began afresh), beside (so many neighbours of a
-kind, "": none), median, mean, lower, upper (microseconds) and iterations; over nodes also nodes, and what nearfield/nodes/crossing.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
+kind, "": none), median, mean, lower, upper (microseconds) and iterations; over nodes also nodes, and what nearfield/nodes/internode_traffic.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
 (one, apart or own: bench/one_sided.hpp).
 
 Under `used` and `modified` buffers these are microseconds of a call alone: each rank's time for writing what it sends and

@@ -148,7 +148,7 @@ def bench(
     from nearfield.beside import Beside
     from nearfield.hosts import host_names
     from nearfield.model import add_predictions
-    from nearfield.nodes import crossing
+    from nearfield.nodes import internode_traffic
     from nearfield.nodes.bed import several_nodes
     from nearfield.outputs import PLOT, check_outputs
     from nearfield.scan import as_given, scanned, show_bumps
@@ -195,12 +195,12 @@ def bench(
                 loops=loop.split(","),
             )
         if bed:
-            crossed = crossing.count(bed, operations, counts, lengths, names, algorithm, heap)
+            crossed = internode_traffic.count(bed, operations, counts, lengths, names, algorithm, heap)
     error = add_predictions(rows)
     show_summary(rows)
     if scan:
         show_bumps(rows)
-    crossing.show(crossed)
+    internode_traffic.show(crossed)
     if error is not None:
         typer.echo(f"median error of the model: {error:.0%}", err=True)
     save(rows + crossed, json, None, None)

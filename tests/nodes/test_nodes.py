@@ -135,7 +135,9 @@ def test_memory_that_nodes_share_is_found(nodes: Nodes) -> None:
 @pytest.mark.parametrize("host", EVERY)
 def test_what_crosses_is_counted(nodes: Nodes, host: str) -> None:
     before = nodes.traffic(0)
-    ended = run(nodes, host, blocks(2, 1), program(host, "crossing.c", str(1 << 20)), nearfield=False)
+    ended = run(
+        nodes, host, blocks(2, 1), program(host, "internode_traffic.c", str(1 << 20)), nearfield=False
+    )
     sent = [int(n) for n in re.findall(r"to \d: (\d+) bytes", ended.out[0])]
     near, far = sent
     assert near < 10_000, "the host's own shared memory stays within the node"
@@ -151,7 +153,7 @@ def test_what_crosses_is_counted(nodes: Nodes, host: str) -> None:
 @pytest.mark.parametrize("host", MAIN)
 def test_the_network_can_be_slow(host: str) -> None:
     with made_or_skip(Nodes(2, delay=3000, rate=1e9)) as nodes:
-        ended = run(nodes, host, blocks(1, 1), program(host, "crossing.c", "8"), nearfield=False)
+        ended = run(nodes, host, blocks(1, 1), program(host, "internode_traffic.c", "8"), nearfield=False)
     latency = float(re.search(r"latency: ([\d.]+) us", ended.out[0])[1])
     assert 3000 <= latency < 30_000
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nearfield.nodes.bed import Nodes
-from nearfield.nodes.crossing import COUNTED, SHORT, Row, count_in_job, least
+from nearfield.nodes.internode_traffic import COUNTED, SHORT, Row, count_in_job, least
 from nearfield.nodes.jobs import blocks, round_robin
 from tests.mpi.jobs import HOSTS, ROOT
 from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, forced, made_or_skip, rows

@@ -108,7 +108,7 @@ inline Crossed read_when_quiet() {
 }
 
 // `modes`: plain, nearfield or both. A repetition takes about `seconds`, and so may trials before the first one.
-inline void measure_crossing(const Cell& cell, double seconds, const std::vector<Mode>& modes) {
+inline void measure_internode_traffic(const Cell& cell, double seconds, const std::vector<Mode>& modes) {
   static const RemoteBuffer where = place();
   if (!probe_words) {
     if (rank == 0) std::fprintf(stderr, "no memory to meet in; nodes that keep processes apart cannot be counted\n");

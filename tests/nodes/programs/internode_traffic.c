@@ -1,4 +1,4 @@
-// crossing BYTES: the first rank sends as much to every other, one after the other, and says what left its node meanwhile
+// internode_traffic BYTES: the first rank sends as much to every other, one after the other, and says what left its node meanwhile
 // (the least of several times: where acknowledgements are late TCP sends again), and how long 8 bytes need to the last
 // rank, half of there and back.
 #include <mpi.h>

@@ -94,7 +94,7 @@ def count_in_job(
     """The rows of one job, or those of a mode. Raises ValueError when it fails."""
     names = ",".join(operations)
     worker = [str(program(f"nearfield-bench-{host.abi}")), names, ",".join(map(str, sizes)), "warm"]
-    worker += [str(seconds), algorithm, f"crossing={mode}" if mode else "crossing"]
+    worker += [str(seconds), algorithm, f"internode={mode}" if mode else "internode"]
     limit = LIMIT + len(operations) * len(sizes) * LIMIT
     ended = run_job(bed, host, placement, worker, launcher_environment(host, True, heap), limit)
     if ended.returncode or ended.timed_out:
