@@ -1,7 +1,7 @@
 // A fork and the heap.
 //
-//   before, in the parent    lock; the region is no longer shared; ranges that peers are using now (the noticeboard)
-//                            are copied for the child
+//   before, in the parent    lock; the region is no longer shared; ranges that peers are using now, which
+//                            reach/in_flight_buffers.hpp lists, are copied for the child
 //                            every other block is mapped again, private and copy on write, at the same place and with
 //                            the access that it had
 //   fork

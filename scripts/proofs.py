@@ -56,7 +56,7 @@ MEMBERS = (
     "engine/memory/copy_buffers.hpp",
     "engine/reach/mailbox.cpp",
     "engine/reach/mailbox.hpp",
-    "engine/reach/noticeboard.hpp",
+    "engine/reach/in_flight_buffers.hpp",
     "engine/reach/peers.cpp",
     "engine/reach/peers.hpp",
     "engine/reach/attach_agreement.cpp",

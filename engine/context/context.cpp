@@ -56,13 +56,13 @@ CollectiveContext::CollectiveContext(Team& team, unsigned number)
       exchanged_send_(std::size_t(size_)),
       exchanged_recv_(std::size_t(size_)) {
   children_.reserve(std::size_t(size_));  // all memory is allocated before the members agree
-  for (auto*& slot : noted_) slot = process_.reach().noticeboard.take();
+  for (auto*& slot : noted_) slot = process_.reach().in_flight_buffers.take();
 }
 
 void CollectiveContext::prepare() { agreement_.emplace(process_.reach(), peer_, team_.mappers()); }
 
 CollectiveContext::~CollectiveContext() {
-  for (auto*& slot : noted_) process_.reach().noticeboard.put_back(slot);
+  for (auto*& slot : noted_) process_.reach().in_flight_buffers.put_back(slot);
   let_go_of_buffers();
 }
 

@@ -304,7 +304,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   } suspect_;
 
   // Exchanged buffers, which a fork must leave shared.
-  reach::Noticeboard::Slot* noted_[2];
+  reach::InFlightBuffers::Slot* noted_[2];
   std::uint64_t exchanges_ = 0;
   Buffer own_send_, own_recv_;
   std::vector<std::byte*> exchanged_send_, exchanged_recv_;

@@ -155,7 +155,7 @@ void Protocols::abandon(Request& request) {
     if (request.is_send) chains.end(request);
     if (request.is_send && request.offered.transfer) request.offered.transfer->own = nullptr;
   }
-  mailboxes.process().reach().noticeboard.put_back(request.offered.slot);
+  mailboxes.process().reach().in_flight_buffers.put_back(request.offered.slot);
   request.part = {};
 }
 

@@ -8,7 +8,7 @@
 #include "engine/base/function_ref.hpp"
 #include "engine/layout/layout.hpp"
 #include "engine/messages/matching.hpp"
-#include "engine/reach/noticeboard.hpp"
+#include "engine/reach/in_flight_buffers.hpp"
 
 namespace nearfield::messages {
 
@@ -127,7 +127,7 @@ struct InBlocks {
 struct Offered {
   Transfer* transfer = nullptr;  // in the sender's segment; nullptr: there is none
   std::uint64_t offset = 0;      // sender: of the Transfer
-  reach::Noticeboard::Slot* slot = nullptr;
+  reach::InFlightBuffers::Slot* slot = nullptr;
   bool looked_at = false;      // sender: its answer is looked for in every poll (answers.cpp)
   bool tried = false;          // receiver: the protocol was chosen by trials (protocol_chooser.hpp)
   bool mapped = true;          // of those: whether the sender's memory is

@@ -31,7 +31,7 @@ Transfers::Transfers(Mailboxes& mailboxes, Channels& channels, RemoteMemory& mem
       in_progress_(in_progress),
       continuations_(continuations),
       counts_(counts),
-      noticeboard_(mailboxes.process().reach().noticeboard),
+      in_flight_buffers_(mailboxes.process().reach().in_flight_buffers),
       tries_ways_(mailboxes.process().settings().choosing == Choosing::trial &&
                   mailboxes.process().settings().protocol == Protocol::automatic &&
                   !mailboxes.process().policy().oversubscribed),
@@ -65,7 +65,7 @@ Transfer* Transfers::make(std::uint64_t& offset) {
 // False without memory.
 bool Transfers::begin(Request& request, const RemoteLayout& where) try {
   if (!(request.offered.transfer = make(request.offered.offset))) return false;
-  request.offered.slot = noticeboard_.note(request.data.begin(), request.data.span());
+  request.offered.slot = in_flight_buffers_.note(request.data.begin(), request.data.span());
   Transfer& t = *request.offered.transfer;
   t.bytes = request.data.bytes;
   t.own = &request;
@@ -79,7 +79,7 @@ bool Transfers::begin(Request& request, const RemoteLayout& where) try {
 }
 
 void Transfers::take_back(Request& request) {
-  noticeboard_.put_back(request.offered.slot);
+  in_flight_buffers_.put_back(request.offered.slot);
   free_.push_back(request.offered.offset);
 }
 
@@ -117,7 +117,7 @@ bool Transfers::send_blocks(Protocols& protocols, Request& request, Guard& guard
 }
 
 void Transfers::retire(Request& request) {
-  noticeboard_.put_back(request.offered.slot);
+  in_flight_buffers_.put_back(request.offered.slot);
   retired_.push_back(request.offered.offset);
   request.part = {};
 }
@@ -178,7 +178,7 @@ void Transfers::accept(Protocols& protocols, Request& request, const Arrived& me
 const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request) try {
   Transfer& t = *request.offered.transfer;
   // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
-  request.offered.slot = noticeboard_.note(request.data.begin(), request.data.span());
+  request.offered.slot = in_flight_buffers_.note(request.data.begin(), request.data.span());
   const MessageProtocol* const first = *std::ranges::find_if(
       Rows::all, [&](const MessageProtocol* each) { return each->fits && each->fits(protocols, request); });
   if (first == &Rows::staged) {
@@ -247,7 +247,7 @@ bool Transfers::receive_blocks(Protocols& protocols, Request& request, Guard& gu
 }
 
 void Transfers::release(Request& request) {
-  noticeboard_.put_back(request.offered.slot);
+  in_flight_buffers_.put_back(request.offered.slot);
   request.offered.transfer->released.store(1, std::memory_order_release);  // SYNC: transfer-released
   if (const Offered& offered = request.offered; offered.tried)
     peer_[std::size_t(request.member)].chooser.over(

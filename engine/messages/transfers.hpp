@@ -100,7 +100,7 @@ class Transfers {
   InProgress& in_progress_;
   Continuations& continuations_;
   Counts& counts_;
-  reach::Noticeboard& noticeboard_;
+  reach::InFlightBuffers& in_flight_buffers_;
   const bool tries_ways_;  // where there is a choice
   std::vector<PerMember> peer_;
   List offered_, listed_;  // sends that wait for an answer: those that are looked at, and the others (answers.cpp)

@@ -50,7 +50,7 @@ class AttachAgreement {
     at = entry->at ? entry->resolve(place) : nullptr;
     return Seen::reached;
   }
-  // Describes a buffer of ours. pre: it is noted on the noticeboard.
+  // Describes a buffer of ours. pre: it is noted as in flight.
   RemoteBuffer place(const void* address, std::size_t bytes) const {
     const RemoteBuffer found = peers_.place(address, bytes, by_);
     if (!found.anything() || of_[std::size_t(me_)].find(found)) [[likely]]

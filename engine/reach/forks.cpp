@@ -116,7 +116,7 @@ void prepare() {
   try {
     now.used.clear();
     now.copies.clear();
-    peers->noticeboard.visit([&](const void* address, std::size_t bytes) { note(segment, address, bytes); });
+    peers->in_flight_buffers.visit([&](const void* address, std::size_t bytes) { note(segment, address, bytes); });
     std::ranges::sort(now.used, {}, &Offsets::begin);
     arena->visit_untouched(memory::Component::alloc_mem,
                            [&](std::size_t offset, std::size_t bytes) { separate(segment, {offset, offset + bytes}); });

@@ -1,7 +1,7 @@
 // Memory in the process's shared heap (shared_heap.hpp), one sealed memfd per generation: each fork begins a new one.
 //
 // A peer gets the descriptor in a letter, or takes it from our table. A fork takes the heap out of reach right before
-// it happens. A buffer is noted on the noticeboard before it is described, so either the fork leaves it shared, or it
+// it happens. A buffer is noted as in flight before it is described, so either the fork leaves it shared, or it
 // has no description.
 #include "engine/reach/heap_mapper.hpp"
 
@@ -20,7 +20,7 @@ Result<std::uint64_t> open(Peers& self) {
     heap->on_fork([](SharedHeap::Keep keep, void* context) {
       const Peers* const mine = globals().heap_peers.load(std::memory_order_acquire);  // SYNC: forking
       if (!mine) return;
-      mine->noticeboard.visit([&](const void* address, std::size_t bytes) { keep(address, bytes, context); });
+      mine->in_flight_buffers.visit([&](const void* address, std::size_t bytes) { keep(address, bytes, context); });
     });
   }
   return std::uint64_t{0};

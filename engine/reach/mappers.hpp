@@ -63,7 +63,7 @@ struct MemoryMapper {
   Result<void> (*meet)(Peers& self, Peer& peer, std::uint64_t advertised);
 
   // Describes `bytes` > 0 at `address` to peers; out of reach: not by this mapper. `mapper`: index of this row. pre:
-  // the buffer is noted on the noticeboard, if a fork must know of it.
+  // the buffer is noted as in flight, if a fork must know of it.
   RemoteBuffer (*place)(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) = nullptr;
 
   // Returns whether the kernel lets peers access the region; asked before an unattached region is published.

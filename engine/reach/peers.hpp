@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "engine/memory/segment.hpp"
+#include "engine/reach/in_flight_buffers.hpp"
 #include "engine/reach/mailbox.hpp"
 #include "engine/reach/mappers.hpp"
-#include "engine/reach/noticeboard.hpp"
 
 namespace nearfield::reach {
 
@@ -82,7 +82,7 @@ class Peers {
   // The process leaves MPI: no buffer of ours is described any more, and mappers revoke what they can.
   void close();
 
-  // Describes a buffer of ours, by one of the mappers in the mask `by`. pre: it is noted on the noticeboard.
+  // Describes a buffer of ours, by one of the mappers in the mask `by`. pre: it is noted as in flight.
   RemoteBuffer place(const void* address, std::size_t bytes, std::uint32_t by) const;
   // Returns whether peers can attach the region of that buffer of ours.
   bool gives(const RemoteBuffer& place) const {
@@ -96,7 +96,7 @@ class Peers {
   std::uint32_t open() const { return open_.load(std::memory_order_relaxed); }
 
   // Buffers that a fork must leave shared.
-  Noticeboard noticeboard;
+  InFlightBuffers in_flight_buffers;
 
   MapperStates kept;
 

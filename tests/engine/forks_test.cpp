@@ -59,7 +59,7 @@ TEST(Forks, KeepApartWhatNoPeerUses) {
   ASSERT_TRUE(offset);
   std::byte* const block = process.segment.base() + *offset;
   for (std::size_t p = 0; p < pages; ++p) block[p * page] = std::byte(p + 1);
-  auto* noted = process.peers->noticeboard.note(block + used * page, page);
+  auto* noted = process.peers->in_flight_buffers.note(block + used * page, page);
   for (int round = 1; round < 3; ++round) {
     const auto before = [&](std::size_t p) { return round == 1 ? std::byte(p + 1) : std::byte(9 + round); };
     EXPECT_TRUE(in_child(
@@ -82,7 +82,7 @@ TEST(Forks, KeepApartWhatNoPeerUses) {
     EXPECT_EQ(peer->base()[*offset + used * page], std::byte(10 + round));
     EXPECT_EQ(peer->base()[*offset], std::byte{1});
   }
-  process.peers->noticeboard.put_back(noted);
+  process.peers->in_flight_buffers.put_back(noted);
   process.arena.free(*offset);
   const auto again = process.arena.allocate_untouched(pages * page, page, Component::alloc_mem, nullptr, false);
   ASSERT_TRUE(again);

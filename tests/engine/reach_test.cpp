@@ -182,24 +182,24 @@ TEST(Places, LieInRegions) {
 
 // ---------------------------------------------------------------- letters and notes
 
-TEST(Noticeboard, ShowsWhatIsNoted) {
-  Noticeboard board;
+TEST(InFlightBuffers, ShowsWhatIsNoted) {
+  InFlightBuffers buffers;
   static char bytes[1000];
   auto seen = [&] {
     std::map<const void*, std::size_t> all;
-    board.visit([&](const void* at, std::size_t length) { all[at] = length; });
+    buffers.visit([&](const void* at, std::size_t length) { all[at] = length; });
     return all;
   };
-  Noticeboard::Slot* const empty = board.note(bytes, 0);
-  std::vector<Noticeboard::Slot*> slots;
-  for (int i = 0; i < 1000; ++i) slots.push_back(board.note(bytes + i, 7));
+  InFlightBuffers::Slot* const empty = buffers.note(bytes, 0);
+  std::vector<InFlightBuffers::Slot*> slots;
+  for (int i = 0; i < 1000; ++i) slots.push_back(buffers.note(bytes + i, 7));
   EXPECT_EQ(std::count(slots.begin(), slots.end(), empty), 0);  // taken, though it holds nothing
   EXPECT_EQ(seen().size(), 1000u);
-  for (int i = 0; i < 1000; i += 2) board.put_back(slots[i]);
+  for (int i = 0; i < 1000; i += 2) buffers.put_back(slots[i]);
   EXPECT_EQ(slots[0], nullptr);
   EXPECT_EQ(seen().size(), 500u);
   EXPECT_EQ(seen().count(bytes + 1), 1u);
-  for (int i = 0; i < 1000; i += 2) slots[i] = board.note(bytes + i, 9);
+  for (int i = 0; i < 1000; i += 2) slots[i] = buffers.note(bytes + i, 9);
   EXPECT_EQ(seen()[bytes + 2], 9u);
   std::sort(slots.begin(), slots.end());
   EXPECT_EQ(std::unique(slots.begin(), slots.end()), slots.end());

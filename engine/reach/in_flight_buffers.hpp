@@ -8,7 +8,7 @@
 
 namespace nearfield::reach {
 
-class Noticeboard {
+class InFlightBuffers {
  public:
   class Slot {
    public:
@@ -21,7 +21,7 @@ class Noticeboard {
     void clear() { bytes_.store(0, std::memory_order_release); }  // SYNC: noted
 
    private:
-    friend class Noticeboard;
+    friend class InFlightBuffers;
     std::atomic<std::size_t> bytes_{0};
     std::atomic<const void*> address_{nullptr};
     Slot* next_free_ = nullptr;
@@ -54,7 +54,7 @@ class Noticeboard {
         if (const std::size_t bytes = slot.bytes_.load(std::memory_order_acquire))  // SYNC: noted
           visit(slot.address_.load(std::memory_order_relaxed), bytes);
   }
-  ~Noticeboard() {
+  ~InFlightBuffers() {
     for (const Chunk* chunk = chunks_; chunk;) {
       const Chunk* const next = chunk->next;
       delete chunk;
