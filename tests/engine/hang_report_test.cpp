@@ -180,7 +180,7 @@ TEST(Site, IsKnownByItsPathWhateverTheDirectory) {
   EXPECT_EQ(site_text(state), "/a b/program+0x10 (work())");
 }
 
-TEST(CallPost, IsReadAsItWasToldAndOfThatCallOnly) {
+TEST(CallPost, IsReadAsItWasPublishedAndOfThatCallOnly) {
   static CallPost post;
   CallState state, read;
   EXPECT_FALSE(post.read(read, 0));

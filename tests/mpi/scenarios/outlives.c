@@ -10,14 +10,14 @@
      first_error            a wrong operator is an error of the call, also in a communicator's first */
 #include "scenarios.h"
 
-static int told, told_class;
+static int raised, raised_class;
 
 static void note(MPI_Comm* comm, int* code, ...) {
   int world = 0;
   MPI_Comm_compare(*comm, MPI_COMM_WORLD, &world);
   CHECK(world == MPI_IDENT, "an error of another communicator");
-  ++told;
-  MPI_Error_class(*code, &told_class);
+  ++raised;
+  MPI_Error_class(*code, &raised_class);
 }
 
 /* Rank 1 sends when the collective is done, which needs rank 0, which looks for the message. */
@@ -143,7 +143,7 @@ static void error(void) {
   const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
   if (rank == 1) {
     CHECK(class_of(code) == MPI_ERR_TRUNCATE, "another error");
-    CHECK(told == 1 && told_class == MPI_ERR_TRUNCATE, "the world is not told once");
+    CHECK(raised == 1 && raised_class == MPI_ERR_TRUNCATE, "the world is not told once");
   }
   MPI_Comm_free(&next);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
@@ -160,7 +160,7 @@ static void many(void) {
   MPI_Comm_create_errhandler(note, &handler);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
   for (int round = 0; round < rounds; ++round) {
-    told = 0;
+    raised = 0;
     for (int i = 0; i < comms; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
     for (int k = 0; k < each; ++k)
       for (int i = 0; i < comms; ++i) {
@@ -181,7 +181,7 @@ static void many(void) {
     for (int i = 0; i < comms; ++i)
       for (int k = 0; k < each; ++k)
         if (k % 3) CHECK(class_of(MPI_Wait(&request[i][k], MPI_STATUS_IGNORE)) == MPI_ERR_TRUNCATE, "another error");
-    CHECK(told == 3 * comms, "the world is told %d times", told);
+    CHECK(raised == 3 * comms, "the world is told %d times", raised);
     for (int i = 0; i < comms; ++i) MPI_Send(&i, 1, MPI_INT, 1 - rank, 1000 + i, MPI_COMM_WORLD);
     MPI_Waitall(comms, other, MPI_STATUSES_IGNORE);
     for (int i = 0; i < comms; ++i) CHECK(byte[i] == i, "another message");
