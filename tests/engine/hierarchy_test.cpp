@@ -192,7 +192,7 @@ int run_over_nodes(std::vector<int> home, const std::function<bool(Hierarchy&)>&
         }
         Hierarchy hierarchy(node, placement, rank, std::move(near), std::make_unique<Wired>(*wires, placement, rank));
         HierarchyShape shape = hierarchy.shape();
-        tell_all(hierarchy, &shape, sizeof shape);
+        bcast_from_first(hierarchy, &shape, sizeof shape);
         hierarchy.set_shape(shape);
         return body(hierarchy);
       });
