@@ -21,7 +21,7 @@ def survey(
         ),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(min=0.1, help="About 10, 30 or 120: the longer, the more sizes and hosts.")
+        float, typer.Option(min=0.01, help="About 10, 30 or 120: the longer, the more sizes and hosts.")
     ] = 10,
     hosts: Annotated[
         str, typer.Option(help="MPIs, the first of which measures algorithms; by default all that are there.")

@@ -49,7 +49,7 @@ def _survey(survey: Record) -> Record:
         "title": machine["model"],
         "about": f"{about}; {', '.join(machine['caches'])}; Linux {machine['kernel']}"
         + ", virtual" * bool(machine["virtual"]),
-        "measured": f"Nearfield {survey['version']}, {survey['used'] / 60:.0f} of {survey['minutes']:g} minutes; {hosts}",
+        "measured": f"Nearfield {survey['version']}, {survey['used'] / 60:.2g} of {survey['minutes']:g} minutes; {hosts}",
         "lead": _lead(survey),
         "lines": _lines(survey),
         "matrix": _matrix(survey),

@@ -73,22 +73,23 @@ def placements(places: Sequence[Place], more: Sequence[int] = ()) -> list[Placem
     cores = list({place.core: place for place in reversed(places)}.values())[::-1]  # the first CPU of each
     first = cores[0]
     pairs = {relation(first, other): (first.cpu, other.cpu) for other in reversed(places) if other != first}
-    named = [(f"2, one {name}", pairs[name]) for name in ("cache", "package", "machine") if name in pairs]
+    named = [(f"one {name}", pairs[name]) for name in ("cache", "package", "machine") if name in pairs]
     named.append(("all cores", tuple(place.cpu for place in cores)))
     named.append(("one package", tuple(place.cpu for place in cores if place.package == first.package)))
     named.append(("one cache", tuple(place.cpu for place in cores if place.cache == first.cache)))
     named.append(("all CPUs", tuple(place.cpu for place in places)))
-    named += [("2, one core", pairs["core"])] if "core" in pairs else []
+    named += [("one core", pairs["core"])] if "core" in pairs else []
     found: dict[tuple[int, ...], Placement] = {}
-    for name, cpus in named:
+    for what, cpus in named:
         if len(cpus) > 1:
+            name = f"{len(cpus)} ranks, {what}"
             found.setdefault(tuple(sorted(cpus)), Placement(name, tuple(sorted(cpus)), len(cpus)))
     every = tuple(place.cpu for place in places)
     if not found:
-        found[every] = Placement("2, one CPU", every, 2)
+        found[every] = Placement("2 ranks, one CPU", every, 2)
     there = {(one.cpus, one.ranks) for one in found.values()}
     crowded = [
-        Placement(f"{ranks} on {len(every)} CPUs", every, ranks)
+        Placement(f"{ranks} ranks on {len(every)} CPUs", every, ranks)
         for ranks in dict.fromkeys(more)
         if (every, ranks) not in there
     ]

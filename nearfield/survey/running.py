@@ -103,10 +103,10 @@ class Survey:
         todo = [step for step in self.steps if not self._path(step).exists()]
         with contextlib.suppress(KeyboardInterrupt), self._own_cache(), self._progress() as advance:
             for index, step in enumerate(todo):
-                advance(step, 0)
-                share = self.left() * step.weight / sum(one.weight for one in todo[index:])
                 if self.left() <= 0:
                     break
+                advance(step, 0)
+                share = self.left() * step.weight / sum(one.weight for one in todo[index:])
                 self._store(step, self._measured(step, share))
                 advance(step, 1)
         return self._write()

@@ -56,7 +56,7 @@ class Step:
     @property
     def name(self) -> str:
         """A word for its file, and what is shown while it runs."""
-        where = f"{self.placement.ranks} of {self.placement.name}" if self.placement else ""
+        where = self.placement.name if self.placement else ""
         return ", ".join(filter(None, (self.kind, where, self.op, self.host, self.protocol)))
 
 
