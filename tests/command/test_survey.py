@@ -169,7 +169,9 @@ def test_a_survey_ends_goes_on_and_is_shown(tmp_path: Path) -> None:
     assert other.returncode == 2 and "another hosts" in other.stderr
 
 
-def test_without_workers_the_machine_is_surveyed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_workers_the_machine_is_surveyed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(running, "_has_worker", lambda abi: False)
     found, said = surveyed(tmp_path / "out", "--hosts", "mpich")
     assert "no calls are measured with mpich" in said and found["without_workers"] == ["mpich"]

@@ -133,9 +133,9 @@ void __tsan_switch_to_fiber(void*, unsigned) {}
 void __tsan_atomic_thread_fence(int) { std::atomic_thread_fence(std::memory_order_seq_cst); }
 void __tsan_atomic_signal_fence(int) { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
-#define PLAIN(bytes)                                               \
-  void __tsan_read##bytes(void* at) { access(at, bytes, false); }  \
-  void __tsan_write##bytes(void* at) { access(at, bytes, true); }  \
+#define PLAIN(bytes)                                                        \
+  void __tsan_read##bytes(void* at) { access(at, bytes, false); }           \
+  void __tsan_write##bytes(void* at) { access(at, bytes, true); }           \
   void __tsan_unaligned_read##bytes(void* at) { access(at, bytes, false); } \
   void __tsan_unaligned_write##bytes(void* at) { access(at, bytes, true); }
 PLAIN(1)
@@ -144,40 +144,39 @@ PLAIN(4)
 PLAIN(8)
 PLAIN(16)
 
-#define FETCH(bits, name, builtin)                                            \
+#define FETCH(bits, name, builtin)                                                                                     \
   std::uint##bits##_t __tsan_atomic##bits##_##name(volatile std::uint##bits##_t* at, std::uint##bits##_t value, int) { \
-    access(at, bits / 8, true);                                               \
-    return builtin(at, value, __ATOMIC_SEQ_CST);                              \
+    access(at, bits / 8, true);                                                                                        \
+    return builtin(at, value, __ATOMIC_SEQ_CST);                                                                       \
   }
-#define COMPARE(bits, name)                                                                                   \
+#define COMPARE(bits, name)                                                                                           \
   bool __tsan_atomic##bits##_compare_exchange_##name(volatile std::uint##bits##_t* at, std::uint##bits##_t* expected, \
-                                                     std::uint##bits##_t value, int, int) {                   \
-    access(at, bits / 8, true);                                                                               \
-    return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);       \
+                                                     std::uint##bits##_t value, int, int) {                           \
+    access(at, bits / 8, true);                                                                                       \
+    return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
   }
-#define ATOMIC(bits)                                                                                   \
-  std::uint##bits##_t __tsan_atomic##bits##_load(const volatile std::uint##bits##_t* at, int) {       \
-    access(at, bits / 8, false);                                                                      \
-    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                     \
-  }                                                                                                   \
-  void __tsan_atomic##bits##_store(volatile std::uint##bits##_t* at, std::uint##bits##_t value, int) { \
-    access(at, bits / 8, true);                                                                       \
-    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                    \
-  }                                                                                                   \
-  FETCH(bits, exchange, __atomic_exchange_n)                                                          \
-  FETCH(bits, fetch_add, __atomic_fetch_add)                                                          \
-  FETCH(bits, fetch_sub, __atomic_fetch_sub)                                                          \
-  FETCH(bits, fetch_and, __atomic_fetch_and)                                                          \
-  FETCH(bits, fetch_or, __atomic_fetch_or)                                                            \
-  FETCH(bits, fetch_xor, __atomic_fetch_xor)                                                          \
-  COMPARE(bits, strong)                                                                               \
-  COMPARE(bits, weak)                                                                                 \
-  std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(volatile std::uint##bits##_t* at,    \
-                                                                 std::uint##bits##_t expected,        \
-                                                                 std::uint##bits##_t value, int, int) { \
-    access(at, bits / 8, true);                                                                       \
-    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
-    return expected;                                                                                  \
+#define ATOMIC(bits)                                                                                         \
+  std::uint##bits##_t __tsan_atomic##bits##_load(const volatile std::uint##bits##_t* at, int) {              \
+    access(at, bits / 8, false);                                                                             \
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                            \
+  }                                                                                                          \
+  void __tsan_atomic##bits##_store(volatile std::uint##bits##_t* at, std::uint##bits##_t value, int) {       \
+    access(at, bits / 8, true);                                                                              \
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                           \
+  }                                                                                                          \
+  FETCH(bits, exchange, __atomic_exchange_n)                                                                 \
+  FETCH(bits, fetch_add, __atomic_fetch_add)                                                                 \
+  FETCH(bits, fetch_sub, __atomic_fetch_sub)                                                                 \
+  FETCH(bits, fetch_and, __atomic_fetch_and)                                                                 \
+  FETCH(bits, fetch_or, __atomic_fetch_or)                                                                   \
+  FETCH(bits, fetch_xor, __atomic_fetch_xor)                                                                 \
+  COMPARE(bits, strong)                                                                                      \
+  COMPARE(bits, weak)                                                                                        \
+  std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                                            \
+      volatile std::uint##bits##_t* at, std::uint##bits##_t expected, std::uint##bits##_t value, int, int) { \
+    access(at, bits / 8, true);                                                                              \
+    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);            \
+    return expected;                                                                                         \
   }
 ATOMIC(8)
 ATOMIC(16)

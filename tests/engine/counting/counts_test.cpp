@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/choosing/choose.hpp"
 #include "engine/collectives/table.hpp"
@@ -37,10 +39,8 @@ std::byte* array(Process& process, std::size_t bytes) {
 
 // Programs write what they send before each call, and read what they get after it.
 void write(std::byte* at, std::size_t bytes, int with) { std::memset(at, with, bytes); }
-unsigned read(const std::byte* at, std::size_t bytes) {
-  unsigned sum = 0;
-  for (std::size_t i = 0; i < bytes; i += 64) sum += unsigned(at[i]);
-  return sum;
+void read(const volatile std::byte* at, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 64) static_cast<void>(at[i]);
 }
 
 Call call_of(Collective which, std::size_t bytes, const std::byte* send, std::byte* recv) {
@@ -107,6 +107,131 @@ std::vector<Row> count(const Job& job) {
   return rows;
 }
 
+// ---- what docs/scale.md says
+// Of a vector or block of `lines` lines, as multiples of these: lines that all members together move per call, what the
+// program writes before and reads after it included. p: members.
+struct Formula {
+  const char* op;
+  std::vector<std::string_view> algorithms;
+  double (*moved)(double p);
+};
+const std::vector<Formula>& formulas() {
+  constexpr auto once = [](double p) { return p - 1; };
+  constexpr auto folded = [](double p) { return p - 1 + (p - 1) / p; };
+  constexpr auto twice = [](double p) { return 2 * (p - 1); };
+  constexpr auto all = [](double p) { return p * (p - 1); };
+  constexpr auto below = [](double p) { return p * (p - 1) / 2; };
+  static const std::vector<Formula> table = {
+      {"bcast", {"line", "slots", "tree", "met", "pipeline", "direct", "direct-pull"}, once},
+      {"reduce", {"line", "slots", "pipeline"}, once},
+      {"reduce", {"partitioned", "direct", "direct-blocks"}, folded},
+      {"allreduce", {"slots", "oneshot"}, all},
+      {"allreduce", {"partitioned", "direct", "direct-blocks", "direct-pull"}, twice},
+      {"allgather", {"slots", "rounds", "pull-", "push-"}, all},
+      {"alltoall", {"rounds", "pull-", "push-"}, all},
+      {"gather", {"line", "slots", "pipeline", "direct"}, once},
+      {"scatter", {"line", "slots", "pipeline", "direct"}, once},
+      {"reduce_scatter_block", {"rounds", "direct"}, all},
+      {"reduce_scatter", {"slots", "rounds", "direct"}, once},
+      {"scan", {"below", "slots", "rounds"}, below},
+      {"scan", {"chain"}, once},
+      {"exscan", {"below", "slots", "rounds"}, below},
+  };
+  return table;
+}
+// The same of a call without data to speak of: lines of words that members meet by.
+const std::vector<Formula>& formulas_of_short_calls() {
+  constexpr auto once = [](double p) { return p - 1; };
+  constexpr auto twice = [](double p) { return 2 * (p - 1); };
+  constexpr auto all = [](double p) { return p * (p - 1); };
+  constexpr auto below = [](double p) { return p * (p - 1) / 2; };
+  static const std::vector<Formula> table = {
+      {"barrier", {"slots"}, all},
+      {"bcast", {"line", "slots", "tree"}, once},
+      {"bcast", {"met"}, all},
+      {"reduce", {"line", "tree"}, once},
+      {"allreduce", {"slots"}, all},
+      {"allreduce", {"tree"}, twice},
+      {"allgather", {"slots"}, all},
+      {"gather", {"line", "tree"}, once},
+      {"scatter", {"line", "slots"}, once},
+      {"reduce_scatter", {"line", "tree"}, twice},
+      {"reduce_scatter", {"slots"}, all},
+      {"scan", {"line", "below"}, below},
+      {"scan", {"slots"}, all},
+      {"exscan", {"line", "below"}, below},
+      {"exscan", {"slots"}, all},
+  };
+  return table;
+}
+
+const Formula* find(const std::vector<Formula>& table, const Algorithm& row) {
+  const std::string_view called = row.name;
+  for (const Formula& formula : table)
+    if (name(row.collective) == std::string_view(formula.op))
+      for (const std::string_view each : formula.algorithms)
+        if (called == each || (each.ends_with('-') && called.starts_with(each))) return &formula;
+  return nullptr;
+}
+
+class Members : public ::testing::TestWithParam<int> {};
+
+// Rows `together`, where whoever runs does all, and tiles depend on who comes when; each line moves at most thrice.
+TEST_P(Members, LongVectorsMoveAsOftenAsTheFormulasSay) {
+  constexpr std::size_t bytes = 64 << 10;
+  const double p = GetParam(), lines = bytes / 64.0;
+  std::size_t compared = 0;
+  for (const Row& row : count({GetParam(), GetParam(), GetParam(), bytes})) {
+    SCOPED_TRACE(std::string(name(row.algorithm->collective)) + ", " + row.algorithm->name);
+    const double moved = double(row.calls.moved()) / measured / lines, words = 8 * p * p / lines;
+    if (const Formula* const formula = find(formulas(), *row.algorithm)) {
+      EXPECT_GE(moved, 0.98 * formula->moved(p) - 1e-9);
+      EXPECT_LE(moved, 1.03 * formula->moved(p) + words);
+      ++compared;
+    } else {
+      EXPECT_LE(moved, 3 * p * (p - 1) + words);
+    }
+  }
+  EXPECT_GE(compared, 35u);
+}
+
+TEST_P(Members, ShortCallsMoveAsManyLinesAsTheFormulasSay) {
+  const double p = GetParam();
+  std::size_t compared = 0;
+  for (const Row& row : count({GetParam(), GetParam(), GetParam(), 8})) {
+    const Formula* const formula = find(formulas_of_short_calls(), *row.algorithm);
+    if (!formula) continue;
+    SCOPED_TRACE(std::string(name(row.algorithm->collective)) + ", " + row.algorithm->name);
+    // A line that is awaited comes again when it has been written meanwhile.
+    const double moved = double(row.calls.moved()) / measured;
+    EXPECT_GE(moved, 0.9 * formula->moved(p) - 1);
+    EXPECT_LE(moved, 1.3 * formula->moved(p) + 2 * p);
+    ++compared;
+  }
+  EXPECT_GE(compared, 18u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, Members, ::testing::Values(3, 5, 8, 16));
+
+// Lines cross from one last-level cache to another once for each cache and direction, and from package to package too.
+TEST(Trees, CrossOncePerCache) {
+  constexpr int members = 16, group = 4, package = 8, groups = members / group, packages = members / package;
+  std::size_t compared = 0;
+  for (const Row& row : count({members, group, package, 8})) {
+    if (row.algorithm->name != std::string_view("tree")) continue;
+    const std::string_view op = name(row.algorithm->collective);
+    const double ways = op == "allreduce" ? 2 : op == "bcast" || op == "reduce" ? 1 : 0;
+    if (ways == 0) continue;
+    SCOPED_TRACE(std::string(op));
+    const double beyond = double(row.calls.far + row.calls.packages) / measured;
+    EXPECT_GE(beyond, ways * (groups - 1) - 0.5);
+    EXPECT_LE(beyond, ways * (groups - 1) + 2);
+    EXPECT_LE(double(row.calls.packages) / measured, ways * (packages - 1) + 1);
+    ++compared;
+  }
+  EXPECT_EQ(3u, compared);
+}
+
 int print(const Job& job) {
   for (const Row& row : count(job)) {
     const auto each = [](std::uint64_t n) { return nearfield::rounded(double(n) / measured, 2); };
@@ -131,8 +256,8 @@ int print(const Job& job) {
 
 int main(int argc, char** argv) {
   if (argc == 6 && !std::strcmp(argv[1], "--print"))
-    return nearfield::collectives::print({std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]),
-                                          std::strtoull(argv[5], nullptr, 10)});
+    return nearfield::collectives::print(
+        {std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::strtoull(argv[5], nullptr, 10)});
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
