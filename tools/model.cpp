@@ -3,12 +3,11 @@
 //                                                 message, and of what is made of them, the ways it may take
 // nearfield-model constants                       what estimates are made of and choices are made by, one JSON line
 //                                                 each
-// nearfield-model states                          the states of a machine (engine/machine/states.hpp) out of lines in
-// ns
-//                                                 on its standard input, one JSON line each
+// nearfield-model states                          the states of a machine (engine/machine/states.hpp) out of lines on
+//                                                 its standard input, in ns, one JSON line each
 // nearfield-model calibrate                       measures this machine's figures in about a second and stores them
-// nearfield-model lines CPU-CPU...                nanoseconds of a cache line one way between the CPUs of each pair, one
-//                                                 JSON line each; 0: it could not be measured
+// nearfield-model lines CPU-CPU...                nanoseconds of a cache line one way between the CPUs of each pair
+//                                                 (0: not measured), one JSON line each
 // nearfield-model set NAME=NUMBER...              stores figures of this machine beside those that are known
 //
 // RANKS and SIZES are lists separated by commas; 64x96 are 64 nodes of 96 ranks each. Without FILE: the stored figures,

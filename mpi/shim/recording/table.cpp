@@ -179,7 +179,8 @@ void Observation::end() {
   }
   row->calls.add(1);
   row->bytes.add(bytes_);
-  if (traits_of(function_).sends.partner >= 0 && row->communicator && unsigned(partner_) < unsigned(row->communicator->partners)) {
+  if (traits_of(function_).sends.partner >= 0 && row->communicator &&
+      unsigned(partner_) < unsigned(row->communicator->partners)) {
     SentTo& to = row->communicator->sent[std::size_t(partner_)];
     to.messages.fetch_add(1, std::memory_order_relaxed);
     to.bytes.fetch_add(bytes_, std::memory_order_relaxed);

@@ -168,8 +168,8 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
     text += std::string(i ? ",\n" : "\n") + "{\"context\":" + quoted(context_text(one)) +
             ",\"name\":" + quoted(one.name) + ",\"rank\":" + std::to_string(one.rank) +
             ",\"size\":" + std::to_string(one.size) + ",\"inter\":" + (one.inter ? "true" : "false") +
-            ",\"members\":" + list(one.members) + ",\"remote\":" + list(one.remote) +
-            ",\"sent\":" + sent_text(one) + "}";
+            ",\"members\":" + list(one.members) + ",\"remote\":" + list(one.remote) + ",\"sent\":" + sent_text(one) +
+            "}";
   }
   return text + "],\n\"rows\":[" + rows + "]}\n";
 }

@@ -36,6 +36,12 @@ Counter& counter() {
 }
 std::atomic<bool> counting{false};
 thread_local int member_of_thread = -1;
+// The line that this thread has last had for plain accesses, 0: none; of what is awaited every look counts.
+struct Had {
+  std::uintptr_t line = 0;
+  bool written = false;
+};
+thread_local Had had;
 
 // From the nearest member that has it.
 void move(Counter& all, Line& line, int to) {
@@ -70,8 +76,18 @@ void access_line(Counter& all, std::uintptr_t number, bool writes) {
   line.valid.set(std::size_t(me));
 }
 
-void access(const volatile void* at, std::size_t bytes, bool writes) {
+// Whether a plain access may be left out, since the one before was to the same line.
+bool repeated(std::uintptr_t begin, std::size_t bytes, bool writes) {
+  const std::uintptr_t line = begin / 64;
+  const bool again = line == had.line && line == (begin + bytes - 1) / 64 && (had.written || !writes);
+  if (!again) had = {(begin + bytes - 1) / 64, writes};
+  return again;
+}
+
+void access(const volatile void* at, std::size_t bytes, bool writes, bool awaited = false) {
   if (member_of_thread < 0 || !counting.load(std::memory_order_relaxed) || !bytes) return;
+  if (awaited) had = {};
+  else if (repeated(reinterpret_cast<std::uintptr_t>(at), bytes, writes)) return;
   Counter& all = counter();
   const auto begin = reinterpret_cast<std::uintptr_t>(at);
   const auto range = std::ranges::upper_bound(all.shared, begin, {}, [](const auto& one) { return one.second; });
@@ -146,22 +162,22 @@ PLAIN(16)
 
 #define FETCH(bits, name, builtin)                                                                                     \
   std::uint##bits##_t __tsan_atomic##bits##_##name(volatile std::uint##bits##_t* at, std::uint##bits##_t value, int) { \
-    access(at, bits / 8, true);                                                                                        \
+    access(at, bits / 8, true, true);                                                                                  \
     return builtin(at, value, __ATOMIC_SEQ_CST);                                                                       \
   }
 #define COMPARE(bits, name)                                                                                           \
   bool __tsan_atomic##bits##_compare_exchange_##name(volatile std::uint##bits##_t* at, std::uint##bits##_t* expected, \
                                                      std::uint##bits##_t value, int, int) {                           \
-    access(at, bits / 8, true);                                                                                       \
+    access(at, bits / 8, true, true);                                                                                 \
     return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
   }
 #define ATOMIC(bits)                                                                                         \
   std::uint##bits##_t __tsan_atomic##bits##_load(const volatile std::uint##bits##_t* at, int) {              \
-    access(at, bits / 8, false);                                                                             \
+    access(at, bits / 8, false, true);                                                                       \
     return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                            \
   }                                                                                                          \
   void __tsan_atomic##bits##_store(volatile std::uint##bits##_t* at, std::uint##bits##_t value, int) {       \
-    access(at, bits / 8, true);                                                                              \
+    access(at, bits / 8, true, true);                                                                        \
     __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                           \
   }                                                                                                          \
   FETCH(bits, exchange, __atomic_exchange_n)                                                                 \
@@ -174,7 +190,7 @@ PLAIN(16)
   COMPARE(bits, weak)                                                                                        \
   std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                                            \
       volatile std::uint##bits##_t* at, std::uint##bits##_t expected, std::uint##bits##_t value, int, int) { \
-    access(at, bits / 8, true);                                                                              \
+    access(at, bits / 8, true, true);                                                                        \
     __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);            \
     return expected;                                                                                         \
   }

@@ -24,13 +24,14 @@ using testing::PageBootstrap;
 
 struct Job {
   int members, group, package;
-  std::size_t bytes;  // of a vector, or of a block
+  std::size_t bytes;           // of a vector, or of a block
+  int calls = 8;               // that are counted, after as many others
+  const char* only = nullptr;  // algorithms of that name; nullptr: all
 };
 struct Row {
   const Algorithm* algorithm;
-  Counted calls;  // of `measured` calls of all members
+  Counted calls;  // of all members
 };
-constexpr int warm = 8, measured = 8;
 
 // An array in a member's segment, as a program's is in the shared heap.
 std::byte* array(Process& process, std::size_t bytes) {
@@ -75,6 +76,7 @@ std::vector<Row> count(const Job& job) {
     std::byte *const send = array(process, all), *const recv = array(process, all);
     for (std::size_t c = 0; c < collective_count; ++c)
       for (const Algorithm& algorithm : algorithms(Collective(c))) {
+        if (job.only && std::strcmp(job.only, algorithm.name) != 0) continue;
         const Operation& op = operation(algorithm.collective);
         const std::size_t given = op.gives.blocks(rank, size, 0) * job.bytes,
                           got = op.gets.amount == Amount::part ? job.bytes / std::size_t(size)
@@ -83,8 +85,8 @@ std::vector<Row> count(const Job& job) {
         if (!algorithm.applies(context.shape(), call)) continue;
         Counted before;
         bool ran = true;
-        for (int i = 0; i < warm + measured; ++i) {
-          if (i == warm || i == 0) {
+        for (int i = 0; i < 2 * job.calls; ++i) {
+          if (i == job.calls) {
             bootstrap.meet();
             before = testing::counted();
             bootstrap.meet();
@@ -181,9 +183,10 @@ TEST_P(Members, LongVectorsMoveAsOftenAsTheFormulasSay) {
   constexpr std::size_t bytes = 64 << 10;
   const double p = GetParam(), lines = bytes / 64.0;
   std::size_t compared = 0;
-  for (const Row& row : count({GetParam(), GetParam(), GetParam(), bytes})) {
+  const Job job{.members = GetParam(), .group = GetParam(), .package = GetParam(), .bytes = bytes, .calls = 2};
+  for (const Row& row : count(job)) {
     SCOPED_TRACE(std::string(name(row.algorithm->collective)) + ", " + row.algorithm->name);
-    const double moved = double(row.calls.moved()) / measured / lines, words = 8 * p * p / lines;
+    const double moved = double(row.calls.moved()) / job.calls / lines, words = 8 * p * p / lines;
     if (const Formula* const formula = find(formulas(), *row.algorithm)) {
       EXPECT_GE(moved, 0.98 * formula->moved(p) - 1e-9);
       EXPECT_LE(moved, 1.03 * formula->moved(p) + words);
@@ -198,12 +201,13 @@ TEST_P(Members, LongVectorsMoveAsOftenAsTheFormulasSay) {
 TEST_P(Members, ShortCallsMoveAsManyLinesAsTheFormulasSay) {
   const double p = GetParam();
   std::size_t compared = 0;
-  for (const Row& row : count({GetParam(), GetParam(), GetParam(), 8})) {
+  const Job job{.members = GetParam(), .group = GetParam(), .package = GetParam(), .bytes = 8};
+  for (const Row& row : count(job)) {
     const Formula* const formula = find(formulas_of_short_calls(), *row.algorithm);
     if (!formula) continue;
     SCOPED_TRACE(std::string(name(row.algorithm->collective)) + ", " + row.algorithm->name);
     // A line that is awaited comes again when it has been written meanwhile.
-    const double moved = double(row.calls.moved()) / measured;
+    const double moved = double(row.calls.moved()) / job.calls;
     EXPECT_GE(moved, 0.9 * formula->moved(p) - 1);
     EXPECT_LE(moved, 1.3 * formula->moved(p) + 2 * p);
     ++compared;
@@ -217,16 +221,16 @@ INSTANTIATE_TEST_SUITE_P(Counts, Members, ::testing::Values(3, 5, 8, 16));
 TEST(Trees, CrossOncePerCache) {
   constexpr int members = 16, group = 4, package = 8, groups = members / group, packages = members / package;
   std::size_t compared = 0;
-  for (const Row& row : count({members, group, package, 8})) {
-    if (row.algorithm->name != std::string_view("tree")) continue;
+  const Job job{.members = members, .group = group, .package = package, .bytes = 8, .only = "tree"};
+  for (const Row& row : count(job)) {
     const std::string_view op = name(row.algorithm->collective);
     const double ways = op == "allreduce" ? 2 : op == "bcast" || op == "reduce" ? 1 : 0;
     if (ways == 0) continue;
     SCOPED_TRACE(std::string(op));
-    const double beyond = double(row.calls.far + row.calls.packages) / measured;
+    const double beyond = double(row.calls.far + row.calls.packages) / job.calls;
     EXPECT_GE(beyond, ways * (groups - 1) - 0.5);
     EXPECT_LE(beyond, ways * (groups - 1) + 2);
-    EXPECT_LE(double(row.calls.packages) / measured, ways * (packages - 1) + 1);
+    EXPECT_LE(double(row.calls.packages) / job.calls, ways * (packages - 1) + 1);
     ++compared;
   }
   EXPECT_EQ(3u, compared);
@@ -234,7 +238,7 @@ TEST(Trees, CrossOncePerCache) {
 
 int print(const Job& job) {
   for (const Row& row : count(job)) {
-    const auto each = [](std::uint64_t n) { return nearfield::rounded(double(n) / measured, 2); };
+    const auto each = [&](std::uint64_t n) { return nearfield::rounded(double(n) / job.calls, 2); };
     nearfield::print({{"op", name(row.algorithm->collective)},
                       {"algorithm", row.algorithm->name},
                       {"members", job.members},
