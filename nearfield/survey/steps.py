@@ -60,7 +60,7 @@ class Step:
         return ", ".join(filter(None, (self.kind, where, self.op, self.host, self.protocol)))
 
 
-KINDS = ("machine", "calibration", "lines", "copies", "by algorithm", "by host")
+KINDS = ("machine", "lines", "calibration", "copies", "by algorithm", "by host")
 
 
 def steps_for(
@@ -71,7 +71,7 @@ def steps_for(
     free: float = math.inf,
 ) -> list[Step]:
     """All steps; `hosts` the first of which measures algorithms too, `free` bytes of memory. Without hosts there are no jobs."""
-    steps = [Step("machine", 0.1), Step("calibration", 0.3), Step("lines", 0.5)]
+    steps = [Step("machine", 0.1), Step("lines", 0.5), Step("calibration", 0.3)]
     jobs = len(hosts) * len(placements) * len(ops) * (1 + 1 / max(1, len(hosts)))
     chosen = _sizes(60 * minutes / max(1, jobs))
     of_collectives: list[Step] = []

@@ -153,8 +153,6 @@ def test_a_survey_ends_goes_on_and_is_shown(tmp_path: Path) -> None:
     second, said = surveyed(out, *words, "--minutes", "0.1")
     assert "goes on" in said and done < set(second["steps"])
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
-    (lines,) = (step for step in second["steps"].values() if step["kind"] == "lines")
-    assert all(row["ns"] > 0 for row in lines["rows"])
     (path,) = out.glob("*.zip")
     with zipfile.ZipFile(path) as packed:
         assert sorted(packed.namelist()) == ["README.txt", "steps.json", "survey.json"]
@@ -177,6 +175,10 @@ def test_without_workers_the_machine_is_surveyed_alone(
     assert "no calls are measured with mpich" in said and found["without_workers"] == ["mpich"]
     assert {step["kind"] for step in found["steps"].values()} == {"machine", "calibration", "lines"}
     assert not found["missing"] and not any("failed" in step for step in found["steps"].values())
+    cpus = len(found["places"]["cpus"])
+    assert len(found["steps"]["lines"]["rows"]) == cpus * (cpus - 1) / 2
+    assert all(row["ns"] > 0 for row in found["steps"]["lines"]["rows"])
+    assert found["steps"]["calibration"]["found"]["copy"] > 0
     (path,) = (tmp_path / "out").glob("*.zip")
     page = tmp_path / "page.html"
     assert nearfield("survey", "--report", str(path), "--out", str(page)).returncode == 0
