@@ -6,8 +6,7 @@ Prints a line for each cell as it comes, then as tables the cells in which the m
 candidate's time, and the algorithms whose estimates are off by as much. Writes bench/results/choosing-MACHINE-N-ranks.json with the
 machine; `--out FOLDER` elsewhere. Jobs share the minutes evenly; what they do not suffice for is named.
 
-Buffers are used (bench/own_work.hpp), and calls are counted (NEARFIELD_STATS_FILE), by which all are slower alike. What is chosen is
-compared by its own forced runs: the same algorithm twice differs by noise alone.
+nearfield/choices.py measures, and says what a cell is.
 """
 
 from __future__ import annotations
@@ -16,32 +15,21 @@ import argparse
 import json
 import math
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nearfield.bench import host_version, stop  # noqa: E402
-from nearfield.hosts import Host, find_hosts, host_names, launcher_environment  # noqa: E402
+from nearfield.bench import host_version  # noqa: E402
+from nearfield.choices import BEGINNING, LEAST, WRONG, Cell, measure, shares  # noqa: E402
+from nearfield.hosts import Host, find_hosts, host_names  # noqa: E402
 from nearfield.machine import describe_machine, machine, machine_word  # noqa: E402
-from nearfield.model import predict  # noqa: E402
 from nearfield.operations import OPERATIONS  # noqa: E402
 from nearfield.states import States  # noqa: E402
-from nearfield.statistics import PATTERN, VARIABLE, read_statistics  # noqa: E402
 from nearfield.tables import print_columns  # noqa: E402
-from nearfield.tune import worker_command  # noqa: E402
 from nearfield.values import check_words, parse_ranks, parse_sizes  # noqa: E402
-
-Cell = dict[str, Any]
-WRONG = 1.3
-LEAST = 0.05  # seconds for the candidates of a cell
-BEGINNING = 1.5  # seconds of a job that are nobody's
 
 
 def main() -> None:
@@ -82,71 +70,6 @@ def main() -> None:
             host,
             asked.out / f"choosing-{machine_word()}-{n}-ranks.json",
         )
-
-
-def measure(host: Host, op: str, ranks: int, sizes: list[int], seconds: float, limit: float) -> list[Cell]:
-    """The cells of one job; those that it gives before `limit` seconds (and a start) have passed."""
-    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile("w+") as written:
-        job = subprocess.Popen(
-            worker_command(host, op, ranks, sizes, seconds, also=("auto",)),
-            env=launcher_environment(host, nearfield=True) | {VARIABLE: f"{directory}/{PATTERN}"},
-            stdin=subprocess.DEVNULL,
-            stdout=written,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        late, text = False, ""
-        try:
-            text = job.communicate(timeout=limit + 10)[1]
-        except subprocess.TimeoutExpired:
-            late = True
-        finally:
-            stop(job)
-        if job.returncode and not late:
-            raise SystemExit(f"{op} on {ranks} ranks failed:\n{text[-2000:]}")
-        written.seek(0)
-        rows = [json.loads(line) for line in written if line.startswith("{") and line.endswith("}\n")]
-        decisions = [] if late else read_statistics(Path(directory))[0].decisions
-    whole = {row["bytes"] for row in rows if "done" in row}
-    cells = [
-        cell_of(op, ranks, size, [row for row in rows if row["bytes"] == size])
-        for size in sizes
-        if size in whole
-    ]
-    for one in reversed(decisions):  # of the first trials
-        for cell in cells:
-            if (one.operation, one.ranks, one.bytes) == (op, ranks, cell["bytes"]):
-                cell["trials"] = one.seconds_beyond_best * 1e6 / (cell["us"] * 10000)
-    return cells
-
-
-def cell_of(op: str, ranks: int, size: int, rows: list[Cell]) -> Cell:
-    """What was measured of it and what the model says: the chosen ones, and microseconds by algorithm."""
-    times = {row["algorithm"]: row for row in rows if "median" in row}
-    auto = times.pop("auto")
-    forced = {name: row["median"] for name, row in times.items()}
-    (predicted,) = predict(op, [ranks], [size])
-    estimates = {name: ns / 1000 for name, ns in predicted["ns"].items() if name in forced}
-    by_model = (
-        predicted["chosen"] if predicted["chosen"] in forced else min(estimates, key=estimates.__getitem__)
-    )
-    best = min(forced, key=forced.__getitem__)
-    return {
-        "op": op,
-        "ranks": ranks,
-        "bytes": size,
-        "line_ns": auto["line_ns"],
-        "model": by_model,
-        "chosen": auto["ran"],
-        "best": best,
-        "model_ratio": forced[by_model] / forced[best],
-        "ratio": forced.get(auto["ran"], auto["median"]) / forced[best],
-        "us": auto["median"],
-        "forced_us": forced,
-        "estimated_us": estimates,
-        "trials": 0.0,
-    }
 
 
 def line(cell: Cell) -> str:
@@ -225,15 +148,6 @@ def off_estimates(cells: list[Cell]) -> list[list[str]]:
     ]
 
 
-def shares(ratios: Iterable[float]) -> str:
-    """How many are how near to the best."""
-    found = list(ratios)
-    within = [
-        f"{sum(ratio <= limit for ratio in found)} within {limit - 1:.0%}" for limit in (1.05, 1.1, WRONG)
-    ]
-    return f"of {len(found)} cells {', '.join(within)} of the fastest"
-
-
 def write(cells: list[Cell], host: Host, path: Path) -> None:
     """The machine, and its cells."""
     if not cells:
@@ -246,4 +160,7 @@ def write(cells: list[Cell], host: Host, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(str(error))

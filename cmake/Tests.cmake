@@ -85,6 +85,19 @@ foreach(source ${ENGINE_TESTS})
   endif()
 endforeach()
 
+# Counts of lines that cross: objects that are compiled for ThreadSanitizer, with a counter in its place.
+if(CMAKE_CXX_FLAGS MATCHES "sanitize=thread")
+  add_executable(counts_test tests/engine/counting/counts_test.cpp tests/engine/counting/counter.cpp)
+  nearfield_test_program(counts_test)
+  set_source_files_properties(tests/engine/counting/counter.cpp PROPERTIES COMPILE_OPTIONS -fno-sanitize=thread)
+  target_link_libraries(counts_test PRIVATE nearfield_engine GTest::gtest ${one_mapping})
+  target_link_options(counts_test PRIVATE -fno-sanitize=thread -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset)
+  add_test(NAME engine.counts_test COMMAND counts_test --gtest_filter=-*/3)
+  add_test(NAME engine.counts_test.many COMMAND counts_test --gtest_filter=*/3)
+  set_tests_properties(engine.counts_test engine.counts_test.many PROPERTIES TIMEOUT 600)
+  set_tests_properties(engine.counts_test.many PROPERTIES LABELS full)
+endif()
+
 # Two of the ways of reaching memory need a library: the heap's, and XPMEM's, for which another one stands in.
 add_library(xpmem_stand_in SHARED tests/xpmem/stand_in.c)
 set_target_properties(xpmem_stand_in PROPERTIES OUTPUT_NAME xpmem SOVERSION 0 C_VISIBILITY_PRESET default

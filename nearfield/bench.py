@@ -99,6 +99,8 @@ def run_bench(
     failures: list[str] | None = None,
     beside: Beside = ALONE,
     loops: Sequence[str] = ("own",),
+    limit: float | None = None,
+    silent: bool = False,
 ) -> list[Row]:
     """Runs one job per operation, rank count, protocol and host, of one-sided operations also window and target; jobs of
     different hosts alternate. Returns all rows.
@@ -107,6 +109,7 @@ def run_bench(
     `short`: times loops of so many calls from the very first one on, on new communicators, instead of what calls cost in
     the long run. `loops`: how calls follow each other, some of LOOPS; those of other benchmarks leave buffers alone. `bed`: the nodes to run over, ranks in blocks; None for this machine as it is. `failures`: where given,
     what is to be said about a job that fails is added there, its rows so far count, and the others run. `beside`: who runs while a job does.
+    `limit`: seconds after which a job has failed, instead of what it should need at most. `silent`: shows no progress.
 
     Raises ValueError for hosts that are not installed, other buffers, windows and targets, what is not measured of
     one-sided operations, and jobs that fail.
@@ -143,14 +146,14 @@ def run_bench(
     console = Console(stderr=True)
     columns = TextColumn("{task.description:52}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
     with Progress(
-        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
+        *columns, TimeElapsedColumn(), console=console, disable=silent or not console.is_terminal
     ) as progress:
         task = progress.add_task("", total=sum(cells_of_job(job.op, sizes, buffers, loops) for job in jobs))
         done = 0
         for job in jobs:
             description = str(job)
             progress.update(task, description=description)
-            if not console.is_terminal:
+            if not silent and not console.is_terminal:
                 print(description, file=sys.stderr, flush=True)
             seen: set[tuple[int, str, str]] = set()
 
@@ -167,7 +170,19 @@ def run_bench(
             for found_rows in of_jobs:
                 with beside.running():
                     why = _run_job(
-                        *(job, sizes, buffers, seconds, algorithm, heap, words, found_rows, arrived, bed)
+                        *(
+                            job,
+                            sizes,
+                            buffers,
+                            seconds,
+                            algorithm,
+                            heap,
+                            words,
+                            found_rows,
+                            arrived,
+                            bed,
+                            limit,
+                        )
                     )
                 for row in found_rows:
                     row["beside"] = str(beside)
@@ -192,6 +207,7 @@ def _run_job(
     rows: list[Row],
     arrived: Callable[[Row], None],
     bed: Nodes | None,
+    most: float | None,
 ) -> str:
     """Runs one job; appends each row to `rows` and hands it to `arrived` as it comes. Returns why the job failed, or ""."""
     host, one_sided = job.host, job.op in ONE_SIDED
@@ -204,7 +220,7 @@ def _run_job(
     worker = [str(program(f"nearfield-bench-{host.abi}")), *arguments]
     # A plain host may need a second for a call when ranks outnumber CPUs.
     loops = [word.removeprefix("loop=") for word in words if word.startswith("loop=")]
-    limit = 120 + cells_of_job(job.op, sizes, buffers, loops) * (seconds * 4 + 60)
+    limit = most or 120 + cells_of_job(job.op, sizes, buffers, loops) * (seconds * 4 + 60)
     origin = {"host": host.name, "version": host_version(host), "machine": describe_machine()}
     origin |= {"heap": heap, "protocol": job.protocol}
     env = launcher_environment(host, nearfield=True, heap=heap) | {"NEARFIELD_PROTOCOL": job.protocol}

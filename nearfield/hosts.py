@@ -28,6 +28,10 @@ class Host:
     asks_version: str = "--version"
 
 
+# Names a directory that bench/rivals/build.sh has filled.
+RIVALS = "NEARFIELD_RIVALS"
+
+
 def _which(name: str) -> Path:
     return Path(shutil.which(name) or f"/nonexistent/{name}")
 
@@ -57,9 +61,12 @@ def _hosts() -> Iterable[Host]:
     yield Host("debian-mpich", mpiexec, include / "mpich", library / "libmpich.so.12", "mpich", ())
     mpiexec, include = _which("mpiexec.openmpi"), library / "openmpi/include"
     yield Host("debian-openmpi", mpiexec, include, library / "libmpi.so.40", "ompi", free)
+    if built := os.environ.get(RIVALS):
+        yield Host("built-mpich", *of(Path(built) / "mpich", "libmpi.so.12"), "mpich", ())
+        yield Host("built-openmpi", *of(Path(built) / "openmpi", "libmpi.so.40"), "ompi", free)
 
 
-# Those from PyPI, then Debian's, whether they are installed or not.
+# Those from PyPI, then Debian's and those of RIVALS, whether they are installed or not.
 HOSTS = {host.name: host for host in _hosts()}
 
 

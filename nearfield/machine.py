@@ -17,7 +17,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 def machine() -> dict[str, Any]:
     """model (the CPU's name), family, model_number, virtual, cpus (that this process may use), caches, kernel."""
     about: dict[str, str] = {}
-    for line in _text(CPU_INFO).splitlines():
+    for line in text_of(CPU_INFO).splitlines():
         key, _, value = line.partition(":")
         about.setdefault(key.strip(), value.strip())
     cpus = sorted(os.sched_getaffinity(0))
@@ -57,7 +57,7 @@ def _caches(cpu: int) -> list[str]:
     found = []
     for index in sorted((CPUS / f"cpu{cpu}" / "cache").glob("index*")):
         level, kind, size, shared = (
-            _text(index / name).strip() for name in ("level", "type", "size", "shared_cpu_list")
+            text_of(index / name).strip() for name in ("level", "type", "size", "shared_cpu_list")
         )
         if kind == "Instruction" or not (level and size):
             continue
@@ -66,7 +66,7 @@ def _caches(cpu: int) -> list[str]:
     return found
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
     """What the file holds; nothing where there is none, as in sandboxes."""
     try:
         return path.read_text()

@@ -5,11 +5,13 @@
       "ranks": [{"rank", "host", "pid", "ending", "seconds", "cpu", "company", "company_seconds",
         "rows_lost", "events_lost"}],
       "rows": [{"function", "kind", "site", "communicator", "bytes_from", "by", "ranks": {rank: {...}}}],
+      "sent": [{"rank", "to", "messages", "bytes"}],
       "waited_for": [{"rank", "for", "seconds", "calls"}] or null}]}
 
 A row is what calls from one place, of one function, communicator, power of two of lengths and algorithm did on each rank:
 calls, bytes, seconds, waiting (of these), longest. `by` is an algorithm, "host", or "" for what has none. Of an
-intercommunicator each group has an entry of its own; `remote` are the ranks of the other one.
+intercommunicator each group has an entry of its own; `remote` are the ranks of the other one. `sent` has what ranks gave to others
+by messages, persistent ones once, however often they were started, and none whose communicator's first rank has written nothing.
 """
 
 from __future__ import annotations
@@ -175,8 +177,27 @@ def _world(ranks: list[Record], resolved: dict[tuple[str, int], str]) -> Record:
         ],
         "communicators": list(communicators.values()),
         "rows": sorted(rows.values(), key=lambda row: -sum(of["seconds"] for of in row["ranks"].values())),
+        "sent": _sent(ranks, communicators),
         "waited_for": _waited_for(ranks, communicators),
     }
+
+
+def _sent(ranks: list[Record], communicators: dict[str, Record]) -> list[Record]:
+    """Messages by the ranks of both in MPI_COMM_WORLD, over all communicators."""
+    sums: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
+    for rank in ranks:
+        for each in rank["communicators"]:
+            known = communicators[_communicator(each)]
+            members = known["remote"] if known["inter"] else known["members"]
+            for partner, messages, number in each["sent"]:
+                if partner < len(members) and members[partner] >= 0:
+                    one = sums[rank["rank"], members[partner]]
+                    one[0] += messages
+                    one[1] += number
+    return [
+        {"rank": rank, "to": to, "messages": messages, "bytes": number}
+        for (rank, to), (messages, number) in sorted(sums.items())
+    ]
 
 
 def _communicator(one: Record) -> str:

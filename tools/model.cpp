@@ -3,10 +3,11 @@
 //                                                 message, and of what is made of them, the ways it may take
 // nearfield-model constants                       what estimates are made of and choices are made by, one JSON line
 //                                                 each
-// nearfield-model states                          the states of a machine (engine/machine/states.hpp) out of lines in
-// ns
-//                                                 on its standard input, one JSON line each
+// nearfield-model states                          the states of a machine (engine/machine/states.hpp) out of lines on
+//                                                 its standard input, in ns, one JSON line each
 // nearfield-model calibrate                       measures this machine's figures in about a second and stores them
+// nearfield-model lines CPU-CPU...                nanoseconds of a cache line one way between the CPUs of each pair
+//                                                 (0: not measured), one JSON line each
 // nearfield-model set NAME=NUMBER...              stores figures of this machine beside those that are known
 //
 // RANKS and SIZES are lists separated by commas; 64x96 are 64 nodes of 96 ranks each. Without FILE: the stored figures,
@@ -261,6 +262,22 @@ int print_states() {
   return 0;
 }
 
+// ---------------------------------------------------------------- lines
+int print_lines(std::span<char*> pairs) {
+  const machine::CpuSet allowed = machine::available_cpus().allowed;
+  const auto usable = [&](int cpu) { return cpu >= 0 && cpu < 1024 && allowed.bits[std::size_t(cpu)]; };
+  for (const char* const pair : pairs) {
+    int first = -1, second = -1, length = 0;
+    const bool whole = std::sscanf(pair, "%d-%d%n", &first, &second, &length) == 2 && !pair[length];
+    if (!whole || !usable(first) || !usable(second) || first == second) {
+      std::fprintf(stderr, "%s is no pair of two CPUs out of %s\n", pair, allowed.list().c_str());
+      return 2;
+    }
+    print({{"first", first}, {"second", second}, {"ns", rounded(measure_line(first, second), 1)}});
+  }
+  return 0;
+}
+
 // ---------------------------------------------------------------- what is stored
 int store(const Machine& machine) {
   const auto stored = store_machine(stored_machine(), machine);
@@ -294,6 +311,7 @@ int main(int argc, char** argv) {
   if (command == "constants" && argc == 2) return print_constants();
   if (command == "states" && argc == 2) return print_states();
   if (command == "calibrate" && argc == 2) return store(calibrate());
+  if (command == "lines" && argc > 2) return print_lines({argv + 2, std::size_t(argc - 2)});
   if (command == "set" && argc > 2) return set({argv + 2, std::size_t(argc - 2)});
   if ((argc == 5 || argc == 6) && (command == "predict" || command == "explain")) {
     Machine machine;
@@ -313,7 +331,7 @@ int main(int argc, char** argv) {
   std::fprintf(
       stderr,
       "usage: %s predict OP RANKS SIZES [FILE] | explain OP RANKS BYTES [FILE] | constants | states | calibrate |"
-      " set NAME=NUMBER...\n",
+      " lines CPU-CPU... | set NAME=NUMBER...\n",
       argv[0]);
   return 2;
 }

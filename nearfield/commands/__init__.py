@@ -25,6 +25,8 @@ NAMES = (
     "tune",
     "report",
     "demo",
+    "place",
+    "survey",
 )
 for name in NAMES:
     import_module(f"nearfield.commands.{name}")

@@ -29,7 +29,7 @@
 
 namespace nearfield::testing {
 
-inline constexpr int most_processes = 16;
+inline constexpr int most_processes = 256;
 
 // How many times longer anything may take: under an emulator it does.
 #ifdef NEARFIELD_TEST_PATIENCE

@@ -85,6 +85,9 @@ def test_calls_are_counted_where_they_are(host: str, env: dict[str, str], ranks:
         assert sums(world, rank["rank"]) == expected(rank["rank"], ranks)
     pairs = [one for one in world["communicators"] if one["name"] == "pairs"]
     assert sorted(one["members"] for one in pairs) == [[n, n + 1] for n in range(0, ranks, 2)]
+    assert world["sent"] == [
+        {"rank": n, "to": n + 1, "messages": 25, "bytes": 100} for n in range(0, ranks, 2)
+    ]
     served = {
         row["by"] for row in world["rows"] if row["function"] == "MPI_Allreduce" and "sums" in row["site"]
     }

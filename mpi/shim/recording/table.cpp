@@ -79,6 +79,9 @@ KnownCommunicator* know(MPI_Comm communicator, std::uint64_t context, bool agree
   std::vector<int> members = members_of(communicator, host.Comm_group), remote;
   if (one->inter) remote = members_of(communicator, host.Comm_remote_group);
   if (!members.empty()) one->first = members.front();
+  one->partners = one->size;
+  if (one->inter && host.Comm_remote_size(communicator, &one->partners) != MPI_SUCCESS) one->partners = 0;
+  one->sent = std::make_unique<SentTo[]>(std::size_t(one->partners));
   if (one->rank == 0) one->members = std::move(members), one->remote = std::move(remote);
   known.store(one, std::memory_order_relaxed);
   return one;
@@ -176,6 +179,12 @@ void CallTimer::end() {
   }
   row->calls.add(1);
   row->bytes.add(bytes_);
+  if (traits_of(function_).sends.partner >= 0 && row->communicator &&
+      unsigned(partner_) < unsigned(row->communicator->partners)) {
+    SentTo& to = row->communicator->sent[std::size_t(partner_)];
+    to.messages.fetch_add(1, std::memory_order_relaxed);
+    to.bytes.fetch_add(bytes_, std::memory_order_relaxed);
+  }
   if (own->waited) row->waited.add(own->waited);
   if (!start_) return;
   row->timed.add(1);

@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,11 @@ namespace nearfield::mpi::recording {
 
 inline constexpr std::size_t rows_of_a_thread = 4096, places_of_a_thread = 2 * rows_of_a_thread;
 inline constexpr std::size_t events_of_a_thread = std::size_t{1} << 16;
+
+// Messages of this rank to one rank of a communicator; any thread adds.
+struct SentTo {
+  std::atomic<std::uint64_t> messages{0}, bytes{0};
+};
 
 // A communicator by its context or, without one, its handle. Communicators of one split share a context, but no rank.
 struct KnownCommunicator {
@@ -24,6 +30,8 @@ struct KnownCommunicator {
   bool inter;                                 // an intercommunicator: `rank`, `size` and `members` are of our group
   std::vector<int> members, remote;           // ranks in MPI_COMM_WORLD, at its first rank
   std::atomic<std::uint32_t> collectives{0};  // traced so far; the same on all ranks
+  std::unique_ptr<SentTo[]> sent;             // by ranks that can be sent to, of which there are `partners`
+  int partners;
   KnownCommunicator* next;
 };
 

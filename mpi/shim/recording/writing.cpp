@@ -110,6 +110,17 @@ std::string list(const std::vector<int>& ranks) {
   return text + "]";
 }
 
+// [[rank, messages, bytes], ...]: to whom this rank has sent.
+std::string sent_text(const KnownCommunicator& one) {
+  std::string text = "[";
+  for (int i = 0; i < one.partners; ++i)
+    if (const SentTo& to = one.sent[std::size_t(i)]; to.messages.load(std::memory_order_relaxed))
+      text += std::string(text.size() > 1 ? ",[" : "[") + std::to_string(i) + "," +
+              number(to.messages.load(std::memory_order_relaxed)) + "," +
+              number(to.bytes.load(std::memory_order_relaxed)) + "]";
+  return text + "]";
+}
+
 std::string record_text(const char* ending, const Clock& clock, const std::string& trace) {
   Numbered<const void*> sites;
   Numbered<const KnownCommunicator*> communicators;
@@ -157,7 +168,8 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
     text += std::string(i ? ",\n" : "\n") + "{\"context\":" + quoted(context_text(one)) +
             ",\"name\":" + quoted(one.name) + ",\"rank\":" + std::to_string(one.rank) +
             ",\"size\":" + std::to_string(one.size) + ",\"inter\":" + (one.inter ? "true" : "false") +
-            ",\"members\":" + list(one.members) + ",\"remote\":" + list(one.remote) + "}";
+            ",\"members\":" + list(one.members) + ",\"remote\":" + list(one.remote) + ",\"sent\":" + sent_text(one) +
+            "}";
   }
   return text + "],\n\"rows\":[" + rows + "]}\n";
 }

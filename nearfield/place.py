@@ -1,0 +1,207 @@
+"""`nearfield place`: a CPU for each rank of a program that has run, by who sends to whom (nearfield/mapping.py finds it).
+
+What a message takes is the model's: a cache line from CPU to CPU and the copy of its bytes. Of collectives the communicator counts:
+what a rank gives goes in equal parts to all other members, in the operations of ALL_BLOCKS a block to each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nearfield import toml
+from nearfield.libraries import program
+from nearfield.mapping import Problem, Traffic, best_mapping
+from nearfield.model import machine_file
+from nearfield.recording import load, total
+from nearfield.survey.places import RELATIONS, Place, pairs_of, places_here, relation
+
+Record = dict[str, Any]
+ALL_BLOCKS = ("MPI_Alltoall", "MPI_Ialltoall", "MPI_Alltoall_init")
+PAIRS = 24  # of CPUs whose lines are measured
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Nanoseconds of a line and of a byte, by what two CPUs have in common: an entry for each of RELATIONS."""
+
+    line: tuple[float, ...]
+    byte: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """CPUs by rank, and what all hand-overs take there and in the order of the CPUs, in seconds of all ranks together."""
+
+    cpus: list[int]
+    cores: list[
+        int
+    ]  # the same as the launcher of Open MPI numbers cores: in the order of packages and caches
+    seconds: float
+    seconds_in_order: float
+    in_mpi: float
+    program: str
+
+
+# ---- the machine
+def machine_of(name: str) -> tuple[list[Place], Figures]:
+    """The CPUs, a thread of each core first, and figures: of this machine, measured in a second, or of a described one."""
+    described = machine_file(name)
+    if not described:
+        places = places_here()
+        return places, _figures(_figures_here(), _lines_here(places))
+    told = toml.loads(Path(described[0]).read_text())
+    cpus, sockets = int(told.get("cpus") or len(os.sched_getaffinity(0))), int(told.get("sockets", 1))
+    each, of_cache = max(1, cpus // max(1, sockets)), int(told.get("cores") or cpus)
+    places = [Place(cpu, cpu, cpu // of_cache * of_cache, cpu // each * each) for cpu in range(cpus)]
+    return places, _figures(told, {})
+
+
+def _figures(told: dict[str, Any], lines: dict[str, float]) -> Figures:
+    """Where the copies between far CPUs are not known, they are taken to slow down as lines do."""
+    line = float(told.get("line", 0)) or DEFAULT_LINE
+    near = float(told.get("near", 0)) or line
+    of = {"core": near, "cache": near, "package": line, "machine": line} | lines
+    for before, name in zip(RELATIONS, RELATIONS[1:]):
+        of[name] = max(of[name], of[before])
+    copy = float(told.get("pair_copy", 0)) if told.get("pair_line") else float(told.get("copy", 0))
+    copies = {name: (copy or DEFAULT_COPY) * of[name] / of["cache"] for name in RELATIONS}
+    if told.get("far_line") and told.get("far_copy"):
+        copies |= {name: max(float(told["far_copy"]), copies["cache"]) for name in ("package", "machine")}
+    return Figures(tuple(of[name] for name in RELATIONS), tuple(copies[name] for name in RELATIONS))
+
+
+DEFAULT_LINE, DEFAULT_COPY = 100.0, 0.018  # those of engine/machine/machine.hpp
+
+
+def _figures_here() -> dict[str, float]:
+    done = subprocess.run([str(program("nearfield-probe"))], capture_output=True, text=True)
+    return {row["name"]: row["value"] for row in json.loads(done.stdout)["machine"]["figures"]}
+
+
+def _lines_here(places: Sequence[Place]) -> dict[str, float]:
+    """The median of some pairs of each relation; of those that there are."""
+    by_cpu = {place.cpu: place for place in places}
+    pairs = pairs_of(places, PAIRS)
+    if not pairs:
+        return {}
+    words = [str(program("nearfield-model")), "lines", *(f"{one}-{other}" for one, other in pairs)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(done.stderr.strip())
+    found: dict[str, list[float]] = {}
+    for row in map(json.loads, done.stdout.splitlines()):
+        if row["ns"] > 0:
+            found.setdefault(relation(by_cpu[row["first"]], by_cpu[row["second"]]), []).append(row["ns"])
+    return {name: statistics.median(lines) for name, lines in found.items()}
+
+
+def slots_of(places: Sequence[Place], ranks: int) -> list[Place]:
+    """Those that ranks may have, in the order of packages and caches: a thread of each core where that suffices. Raises ValueError."""
+    ordered = sorted(places, key=lambda place: (place.package, place.cache, place.core, place.cpu))
+    cores = list({place.core: place for place in reversed(ordered)}.values())[::-1]
+    slots = cores if ranks <= len(cores) else ordered
+    if ranks > len(slots):
+        raise ValueError(f"{ranks} ranks have no CPU each: there are {len(slots)}")
+    return slots
+
+
+# ---- traffic
+def traffic_of(world: Record, figures: Figures) -> Traffic:
+    """What each pair of ranks costs, by what their CPUs have in common, in nanoseconds. Raises ValueError."""
+    if "sent" not in world:
+        raise ValueError("the report says nothing of who sends to whom: it is of an earlier version")
+    size = world["size"]
+    sums: dict[tuple[int, int], list[float]] = {}
+
+    def add(rank: int, other: int, messages: float, number: float) -> None:
+        if rank != other:
+            one = sums.setdefault((min(rank, other), max(rank, other)), [0.0, 0.0])
+            one[0] += messages
+            one[1] += number
+
+    for one in world["sent"]:
+        add(one["rank"], one["to"], one["messages"], one["bytes"])
+    members = {one["id"]: one["members"] for one in world["communicators"] if not one["inter"]}
+    for row in world["rows"]:
+        group = members.get(row["communicator"], []) if row["kind"] == "collective" else []
+        for rank, of in row["ranks"].items() if len(group) > 1 else ():
+            each = (
+                of["bytes"]
+                if row["function"].removesuffix("_c") in ALL_BLOCKS
+                else of["bytes"] / (len(group) - 1)
+            )
+            for other in group:
+                add(int(rank), other, of["calls"] / (len(group) - 1), each)
+    traffic: Traffic = [{} for _ in range(size)]
+    for (rank, other), (messages, number) in sums.items():
+        if max(rank, other) < size:
+            costs = tuple(messages * line + number * byte for line, byte in zip(figures.line, figures.byte))
+            traffic[rank][other] = traffic[other][rank] = costs
+    return traffic
+
+
+def suggest(run: Path, machine: str = "here", world: int = 1) -> Suggestion:
+    """The CPUs for a run that `nearfield run --report` has stored; `world`: which of its programs, from 1 on. Raises ValueError."""
+    worlds = load(run)["worlds"]
+    if not 1 <= world <= len(worlds):
+        raise ValueError(f"{run} has {len(worlds)} programs, no number {world}")
+    found = worlds[world - 1]
+    hosts = {rank["host"] for rank in found["ranks"]}
+    if len(hosts) > 1:
+        raise ValueError(f"the ranks ran on {len(hosts)} nodes: ranks of one node can be placed")
+    places, figures = machine_of(machine)
+    slots = slots_of(places, found["size"])
+    problem = Problem(traffic_of(found, figures), slots)
+    if not any(problem.traffic):
+        raise ValueError("no rank has sent anything to another one: every order is as good")
+    at = best_mapping(problem)
+    cores = {core: number for number, core in enumerate(dict.fromkeys(slot.core for slot in slots))}
+    return Suggestion(
+        [slots[slot].cpu for slot in at],
+        [cores[slots[slot].core] for slot in at],
+        problem.cost(at) / 1e9,
+        problem.cost(range(found["size"])) / 1e9,
+        total(found["rows"], "seconds"),
+        found["program"],
+    )
+
+
+# ---- what launchers take
+def words_for(found: Suggestion, file: Path | None = None) -> dict[str, str]:
+    """What launchers take for it, options of mpiexec; `file`: the rankfile, where one is written.
+
+    Open MPI 4 takes a list of CPUs as well, but binds ranks in the order of the CPUs whatever the list's order is.
+    """
+    cpus, cores = (",".join(map(str, numbers)) for numbers in (found.cpus, found.cores))
+    return {
+        "mpich": f"-bind-to user:{cpus}",
+        "openmpi": f"--map-by pe-list={cores}:ordered",
+        "openmpi 4": f"--rankfile {file or 'FILE'}" + ("" if file else ", which --rankfile FILE writes here"),
+        "impi": f"-genv I_MPI_PIN 1 -genv I_MPI_PIN_PROCESSOR_LIST {cpus}",
+    }
+
+
+def rankfile(found: Suggestion, node: str = "localhost") -> str:
+    """Open MPI's: a line for each rank, cores by their logical numbers."""
+    return "".join(f"rank {rank}={node} slot={core}\n" for rank, core in enumerate(found.cores))
+
+
+def show(found: Suggestion, file: Path | None) -> None:
+    """Prints what it is worth and how to have it."""
+    before, after = found.seconds_in_order, found.seconds
+    print(f"{found.program}: {len(found.cpus)} ranks, {found.in_mpi:.3g} s of all of them in MPI")
+    print(
+        f"handing over takes {before:.3g} s with ranks in the order of the CPUs, {after:.3g} s as suggested, {after / before:.2f}"
+        " of it, by the model's estimate, which nobody has measured"
+    )
+    if after >= before:
+        print("the order of the CPUs is as good as any that was found")
+    for launcher, words in words_for(found, file).items():
+        print(f"{launcher}: {words}")

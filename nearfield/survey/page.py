@@ -1,0 +1,253 @@
+"""The page of one survey or several (nearfield/templates/survey.html says how it looks)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nearfield import page
+from nearfield.demo_figures import size_word, speed_word
+from nearfield.page import Cell, Table
+from nearfield.summary import cells_of, geometric_mean
+from nearfield.survey.places import RELATIONS, Place, relation
+
+Record = dict[str, Any]
+WITHIN = 1.1  # of the fastest: what a choice may take
+MOST_CPUS = 24  # of a table of lines between all pairs
+MOST_SHOWN = 40  # choices that cost more
+FIGURES = (
+    ("line", "ns", "a cache line between two cores, one way"),
+    ("near", "ns", "the same within one last-level cache, where that differs"),
+    ("turn", "ns", "from one rank to the next on a CPU that both want"),
+    ("copy", "ns/B", "copying what another core has just written, in cache"),
+    ("fold", "ns/B", "reducing in cache, per byte of operands"),
+    ("memory", "ns/B", "one core copies out of cache"),
+    ("all_memory", "ns/B", "all cores do, per byte of the node"),
+)
+
+
+def write_survey(surveys: Sequence[Record], path: Path) -> None:
+    """Writes the page of what archive.read gave to `path`. Raises ValueError for what is damaged."""
+    try:
+        parts = [_survey(survey) for survey in surveys]
+        compared = _compared(surveys) if len(surveys) > 1 else None
+    except (AttributeError, KeyError, TypeError, IndexError, statistics.StatisticsError) as error:
+        raise ValueError(f"an archive is damaged: {type(error).__name__} {error}") from None
+    page.write_page(path, "survey.html", surveys=parts, compared=compared, most=MOST_SHOWN)
+
+
+def _survey(survey: Record) -> Record:
+    machine, places, steps = survey["machine"], survey["places"], survey["steps"]
+    cores, caches, packages = (places[name] for name in ("cores", "caches", "packages"))
+    about = f"{machine['cpus']} CPUs, {cores} cores, {caches} last-level caches, {packages} packages"
+    hosts = ", ".join(f"{name} ({version})" for name, version in survey["hosts"].items())
+    return {
+        "title": machine["model"],
+        "about": f"{about}; {', '.join(machine['caches'])}; Linux {machine['kernel']}"
+        + ", virtual" * bool(machine["virtual"]),
+        "measured": f"Nearfield {survey['version']}, {survey['used'] / 60:.2g} of {survey['minutes']:g} minutes; {hosts}",
+        "lead": _lead(survey),
+        "lines": _lines(survey),
+        "matrix": _matrix(survey),
+        "figures": _figures(steps),
+        "copies": _copies(steps),
+        "by_host": _by_host(steps),
+        "wrong": _wrong(steps),
+        "choices": _choices(steps),
+        "failed": [f"{name}: {step['failed']}" for name, step in steps.items() if "failed" in step],
+        "missing": survey["missing"],
+        "without_workers": survey["without_workers"],
+    }
+
+
+def _of_kind(steps: dict[str, Record], kind: str) -> list[Record]:
+    return [step for step in steps.values() if step["kind"] == kind]
+
+
+def _cells(steps: dict[str, Record]) -> list[Record]:
+    """Cells of nearfield/choices.py, each with its placement."""
+    return [
+        {"placement": step["placement"], **cell}
+        for step in _of_kind(steps, "by algorithm")
+        for cell in step.get("rows", [])
+    ]
+
+
+def _ratios(steps: dict[str, Record]) -> dict[tuple[str, str, int], float]:
+    """Nearfield's time by the best plain host's, by placement, operation and bytes: the mean over states of the machine."""
+    groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+    for step in _of_kind(steps, "by host"):
+        for row in step.get("rows", []):
+            groups[step["placement"], row["op"], row["state"]].append(row)
+    found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for (placement, op, _), rows in groups.items():
+        for cell in cells_of(rows):
+            if cell["ratio"]:
+                found[placement, op, cell["bytes"]].append(cell["ratio"])
+    return {key: geometric_mean(ratios) for key, ratios in found.items()}
+
+
+def _lead(survey: Record) -> list[str]:
+    ratios, cells = list(_ratios(survey["steps"]).values()), _cells(survey["steps"])
+    said = []
+    if ratios:
+        slower = sum(ratio > 1.05 for ratio in ratios)
+        said.append(
+            f"Under Nearfield a collective takes {geometric_mean(ratios):.2f} of the best plain MPI's time, in the geometric"
+            f" mean of {len(ratios)} cells; {slower} of them take more than 1.05 of it."
+        )
+    if cells:
+        for who, key in (("What calls chose", "ratio"), ("What the model alone would choose", "model_ratio")):
+            part = sum(cell[key] <= WITHIN for cell in cells) / len(cells)
+            said.append(
+                f"{who} takes at most {WITHIN:g} of the fastest algorithm's time in {part:.0%} of"
+                f" {len(cells)} cells."
+            )
+    return said or ["No calls were measured."]
+
+
+def _line_groups(survey: Record) -> dict[str, list[float]]:
+    places = {one["cpu"]: Place(**one) for one in survey["places"]["cpus"]}
+    groups: dict[str, list[float]] = {name: [] for name in RELATIONS}
+    for row in _line_rows(survey):
+        groups[relation(places[row["first"]], places[row["second"]])].append(row["ns"])
+    return groups
+
+
+def _line_rows(survey: Record) -> list[Record]:
+    return [
+        row for step in _of_kind(survey["steps"], "lines") for row in step.get("rows", []) if row["ns"] > 0
+    ]
+
+
+def _lines(survey: Record) -> Table:
+    rows = [
+        [f"one {name}", str(len(found)), *(f"{of(found):.0f}" for of in (min, statistics.median, max))]
+        for name, found in _line_groups(survey).items()
+        if found
+    ]
+    return Table(["what two CPUs have in common", "pairs", "least ns", "median", "most"], rows)
+
+
+def _matrix(survey: Record) -> Table | None:
+    """Lines between all pairs, where these are few; the longer the darker."""
+    cpus = [one["cpu"] for one in survey["places"]["cpus"]]
+    rows = _line_rows(survey)
+    if not rows or not 2 < len(cpus) <= MOST_CPUS:
+        return None
+    times = {frozenset((row["first"], row["second"])): row["ns"] for row in rows}
+    most = max(times.values())
+
+    def cell(one: int, other: int) -> str | Cell:
+        time = times.get(frozenset((one, other)))
+        return Cell(f"{time:.0f}", depth=0.8 * time / most) if time else "-"
+
+    return Table(["ns", *map(str, cpus)], [[str(one), *(cell(one, other) for other in cpus)] for one in cpus])
+
+
+def _figures(steps: dict[str, Record]) -> Table | None:
+    found = [step["found"] for step in _of_kind(steps, "calibration") if "found" in step]
+    if not found:
+        return None
+    rows = [[name, f"{found[0][name]:.4g}", unit, about] for name, unit, about in FIGURES if name in found[0]]
+    return Table(["figure", "value", "unit", "what it is"], rows, (0, 2, 3))
+
+
+def _copies(steps: dict[str, Record]) -> Table | None:
+    times: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for step in _of_kind(steps, "copies"):
+        for row in step.get("rows", []):
+            if row["mode"] == "nearfield":
+                times[step["placement"], step["protocol"]][row["bytes"]] = row["median"]
+    if not times:
+        return None
+    sizes = sorted({size for one in times.values() for size in one})
+    rows: list[list[str | Cell]] = []
+    for (placement, protocol), one in times.items():
+        rows.append([placement, protocol])
+        for size in sizes:
+            least = min(
+                each[size] for (where, _), each in times.items() if where == placement and size in each
+            )
+            shown = f"{one[size]:.3g}" if size in one else "-"
+            rows[-1].append(Cell(shown, depth=0.5) if one.get(size) == least else shown)
+    return Table(["CPUs", "protocol", *(f"{size_word(size)}, us" for size in sizes)], rows, (0, 1))
+
+
+def _by_host(steps: dict[str, Record]) -> list[Table]:
+    """How many times as fast, a table for each placement."""
+    ratios = _ratios(steps)
+    tables = []
+    for placement in dict.fromkeys(key[0] for key in ratios):
+        here = {key[1:]: ratio for key, ratio in ratios.items() if key[0] == placement}
+        sizes = sorted({size for _, size in here})
+        rows = [
+            [op, *(_speed(here.get((op, size))) for size in sizes)]
+            for op in dict.fromkeys(op for op, _ in here)
+        ]
+        tables.append(Table([placement, *(size_word(size) if size else "no data" for size in sizes)], rows))
+    return tables
+
+
+def _speed(ratio: float | None) -> str | Cell:
+    if ratio is None:
+        return "-"
+    if ratio > 1.05:
+        return Cell(speed_word(ratio), "worse")
+    return Cell(speed_word(ratio), depth=0.8 * min(1.0, max(0.0, math.log10(1 / ratio))))
+
+
+def _wrong(steps: dict[str, Record]) -> Table | None:
+    """Choices that cost more than they should, the dearest first."""
+    cells = sorted((one for one in _cells(steps) if one["ratio"] > WITHIN), key=lambda one: -one["ratio"])
+    if not cells:
+        return None
+    rows = [
+        [
+            *(cell["placement"], cell["op"], size_word(cell["bytes"]), cell["chosen"], cell["best"]),
+            *(f"{cell['forced_us'][cell['best']]:.3g}", f"{cell['ratio']:.2f}", cell["model"]),
+            f"{cell['model_ratio']:.2f}",
+        ]
+        for cell in cells
+    ]
+    titles = ["CPUs", "operation", "bytes", "chosen", "fastest", "its us", "chosen by it", "model's", "by it"]
+    return Table(titles, rows, (0, 1, 3, 4, 7))
+
+
+def _choices(steps: dict[str, Record]) -> Table | None:
+    """All cells: microseconds of every algorithm, the fastest first."""
+    rows = []
+    for cell in _cells(steps):
+        times = sorted(cell["forced_us"].items(), key=lambda item: item[1])
+        rows.append([cell["placement"], cell["op"], size_word(cell["bytes"]), cell["chosen"], cell["model"]])
+        rows[-1].append(", ".join(f"{name} {us:.3g}" for name, us in times))
+    return (
+        Table(["CPUs", "operation", "bytes", "chosen", "model's", "us by algorithm"], rows, (0, 1, 3, 4, 5))
+        if rows
+        else None
+    )
+
+
+def _compared(surveys: Iterable[Record]) -> Table:
+    rows = []
+    for survey in surveys:
+        lines, ratios, cells = _line_groups(survey), _ratios(survey["steps"]), _cells(survey["steps"])
+        rows.append([survey["machine"]["model"], str(survey["machine"]["cpus"])])
+        rows[-1] += [
+            f"{statistics.median(lines[name]):.0f}" if lines[name] else "-" for name in RELATIONS[1:]
+        ]
+        rows[-1].append(f"{geometric_mean(ratios.values()):.2f}" if ratios else "-")
+        for key in ("ratio", "model_ratio"):
+            part = sum(cell[key] <= WITHIN for cell in cells) / len(cells) if cells else None
+            rows[-1].append("-" if part is None else f"{part:.0%}")
+    titles = [
+        "machine",
+        "CPUs",
+        *(f"line, one {name}, ns" for name in RELATIONS[1:]),
+        "by the best plain MPI",
+    ]
+    return Table([*titles, "choices within 10%", "the model's"], rows)

@@ -1,0 +1,256 @@
+"""`nearfield survey`: which placements and steps there are, what leaves the machine, that a survey ends, goes on and is shown."""
+
+import json
+import string
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearfield.survey import archive, running
+from nearfield.survey.places import Place, pairs_of, placements, relation
+from nearfield.survey.steps import COLLECTIVES, OF_MEMORY, SIZES, fits, steps_for
+from tests.command.calling import nearfield
+from tests.command.pages import check_page
+
+
+def machine_of(packages: int, caches: int, cores: int, threads: int) -> list[Place]:
+    """CPUs as Linux numbers them: the first threads of all cores, then the second ones."""
+    of_package, all_cores = caches * cores, packages * caches * cores
+    return [
+        Place(cpu, core, core // cores * cores, core // of_package * of_package)
+        for cpu in range(threads * all_cores)
+        for core in [cpu % all_cores]
+    ]
+
+
+shapes = st.tuples(st.integers(1, 2), st.integers(1, 4), st.integers(1, 4), st.integers(1, 2))
+
+
+@given(shapes)
+def test_placements_are_of_the_machine_and_differ(shape: tuple[int, int, int, int]) -> None:
+    places = {place.cpu: place for place in machine_of(*shape)}
+    found = placements(list(places.values()))
+    assert found and len({(one.cpus, one.ranks) for one in found}) == len(found)
+    for one in found:
+        assert set(one.cpus) <= set(places) and list(one.cpus) == sorted(one.cpus)
+        assert one.ranks == len(one.cpus) or (len(places) == 1 and one.ranks == 2)
+    cores = shape[0] * shape[1] * shape[2]
+    assert cores == 1 or any(len(one.cpus) == cores for one in found)
+    pairs = {relation(*(places[cpu] for cpu in one.cpus)) for one in found if len(one.cpus) == 2}
+    there = {relation(one, other) for one in places.values() for other in places.values() if one != other}
+    assert pairs == there
+
+
+def test_placements_of_a_large_machine() -> None:
+    found = placements(machine_of(2, 12, 8, 2), [8, 384])
+    assert [(one.name, len(one.cpus)) for one in found] == [
+        ("2 ranks, one cache", 2),
+        ("2 ranks, one package", 2),
+        ("2 ranks, one machine", 2),
+        ("192 ranks, all cores", 192),
+        ("96 ranks, one package", 96),
+        ("8 ranks, one cache", 8),
+        ("384 ranks, all CPUs", 384),
+        ("2 ranks, one core", 2),
+        ("8 ranks on 384 CPUs", 384),
+    ]
+
+
+@given(shapes, st.integers(1, 60))
+def test_pairs_are_sampled_from_all_relations(shape: tuple[int, int, int, int], most: int) -> None:
+    places = machine_of(*shape)
+    every = {(a.cpu, b.cpu) for index, a in enumerate(places) for b in places[index + 1 :]}
+    of = {pair: relation(places[pair[0]], places[pair[1]]) for pair in every}
+    pairs = pairs_of(places, most)
+    assert len(set(pairs)) == len(pairs) <= most and set(pairs) <= every
+    assert len(pairs) == min(most, len(every)) or most < len(set(of.values()))
+    if most >= len(set(of.values())):
+        assert {of[pair] for pair in pairs} == set(of.values())
+
+
+def test_steps_fit_into_time_and_memory() -> None:
+    found = placements(machine_of(2, 12, 8, 1))
+    few, many = (steps_for(minutes, found, ["mpich"]) for minutes in (10, 1200))
+    assert {step.kind for step in few} == {
+        "machine",
+        "calibration",
+        "lines",
+        "copies",
+        "by algorithm",
+        "by host",
+    }
+    assert {step.sizes for step in few if step.op == "bcast"} == {SIZES[0]}
+    assert {step.sizes for step in many if step.op == "bcast"} == {SIZES[-1]}
+    assert len({step.name for step in few}) == len(few)
+    assert {step.op for step in few if step.kind == "by host"} == set(COLLECTIVES)
+    free = 4e9
+    for step in steps_for(1200, found, ["mpich"], free=free):
+        for size in step.sizes:
+            assert step.kind == "copies" or fits(step.op, size, step.placement, free)
+            if step.op == "alltoall":
+                assert 4 * step.placement.ranks**2 * size <= OF_MEMORY * free
+    assert not [step for step in steps_for(10, found, []) if step.op]
+
+
+words = st.text(string.ascii_letters + string.digits + ".-_ ", min_size=1, max_size=12)
+
+
+@given(words, words, st.sampled_from(["cell-17", "anna", "srv.example.org"]))
+def test_texts_with_names_stay(before: str, after: str, name: str) -> None:
+    for text in (f"{before} {name} {after}", name.upper(), f"({name})"):
+        assert archive.without_names({"hosts": [text]}, [name]) == {"hosts": [archive.LEFT_OUT]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["built in /home/anna/mpi", "~/mpi", "anna@example", "10.1.2.3", "prefix=/opt/x", "02:42:ac:11:00:02"],
+)
+def test_texts_with_paths_and_addresses_stay(text: str) -> None:
+    assert archive.tells(text, [])
+
+
+@pytest.mark.parametrize(
+    "text", ["4.3.1", "Intel(R) Xeon(R) CPU @ 2.30GHz", "L3 32768K of CPUs 0-7", "mpiexec (OpenRTE) 4.1.4"]
+)
+def test_usual_texts_go(text: str) -> None:
+    assert not archive.tells(text, ["cell-17", "anna"])
+
+
+def test_what_is_not_named_does_not_leave() -> None:
+    step = {
+        "kind": "by host",
+        "rows": [{"op": "bcast", "median": 1.0, "machine": "of anna", "version": "/opt"}],
+    }
+    assert archive.about_step(step | {"text": "anna"}) == {
+        "kind": "by host",
+        "rows": [{"op": "bcast", "median": 1.0}],
+    }
+    about = archive.about_machine(
+        {"model": "Zen of /home/anna", "kernel": "Linux 6.1.0-anna-17", "name": "cell-17"}
+    )
+    assert about == {"model": archive.LEFT_OUT, "kernel": "6.1.0"}
+
+
+def surveyed(out: Path, *words: str) -> tuple[dict, str]:
+    """The archive of a survey, and what was said."""
+    done = nearfield("survey", "--out", str(out), *words)
+    assert done.returncode == 0, done.stderr
+    return archive.read(Path(done.stdout.split(": README")[0])), done.stderr
+
+
+def test_a_survey_ends_goes_on_and_is_shown(tmp_path: Path) -> None:
+    out, words = tmp_path / "survey", ("--hosts", "mpich", "--op", "barrier")
+    begun = time.monotonic()
+    first, said = surveyed(out, *words, "--minutes", "0.02")
+    assert time.monotonic() - begun < 60  # no step begins after 1.2 s; one that has begun may take some more
+    assert first["missing"] and "steps are not done" in said and "0:0" in said
+    done = set(first["steps"])
+    stamps = {path: path.stat().st_mtime_ns for path in (out / "steps").iterdir()}
+    second, said = surveyed(out, *words, "--minutes", "0.1")
+    assert "goes on" in said and done < set(second["steps"])
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    (path,) = out.glob("*.zip")
+    with zipfile.ZipFile(path) as packed:
+        assert sorted(packed.namelist()) == ["README.txt", "steps.json", "survey.json"]
+        text = "".join(packed.read(name).decode() for name in ("steps.json", "survey.json"))
+        assert "does not contain" in packed.read("README.txt").decode()
+    assert str(tmp_path) not in text and not archive.tells(text.replace('"', " "), [])
+    page = tmp_path / "page.html"
+    shown = nearfield("survey", "--report", str(path), str(path), "--out", str(page))
+    assert shown.returncode == 0, shown.stderr
+    check_page(page, second["machine"]["model"], "Machines compared", "How far are CPUs")
+    other = nearfield("survey", "--out", str(out), "--hosts", "openmpi")
+    assert other.returncode == 2 and "another hosts" in other.stderr
+
+
+def test_without_workers_the_machine_is_surveyed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_has_worker", lambda abi: False)
+    found, said = surveyed(tmp_path / "out", "--hosts", "mpich")
+    assert "no calls are measured with mpich" in said and found["without_workers"] == ["mpich"]
+    assert {step["kind"] for step in found["steps"].values()} == {"machine", "calibration", "lines"}
+    assert not found["missing"] and not any("failed" in step for step in found["steps"].values())
+    cpus = len(found["places"]["cpus"])
+    assert len(found["steps"]["lines"]["rows"]) == cpus * (cpus - 1) / 2
+    assert all(row["ns"] > 0 for row in found["steps"]["lines"]["rows"])
+    assert found["steps"]["calibration"]["found"]["copy"] > 0
+    (path,) = (tmp_path / "out").glob("*.zip")
+    page = tmp_path / "page.html"
+    assert nearfield("survey", "--report", str(path), "--out", str(page)).returncode == 0
+    check_page(page, "No calls were measured with mpich")
+
+
+def cell(algorithm: str, ratio: float) -> dict:
+    times = {algorithm: ratio, "slots": 1.0}
+    about = {"op": "bcast", "ranks": 2, "bytes": 8, "model": "slots", "chosen": algorithm, "best": "slots"}
+    return about | {"model_ratio": 1.0, "ratio": ratio, "us": ratio, "forced_us": times, "trials": 0.0}
+
+
+def test_the_page_says_what_choices_cost_and_what_is_text(tmp_path: Path) -> None:
+    row = {"op": "bcast", "bytes": 8, "host": "mpich", "algorithm": "slots", "state": "50 ns"}
+    plain, ours = (
+        {"mode": mode, "median": us, "lower": us, "upper": us} | row
+        for mode, us in (("plain", 2.0), ("nearfield", 1.0))
+    )
+    where = {"placement": "2 ranks, one cache", "ranks": 2, "op": "bcast", "host": "mpich", "seconds": 1.0}
+    steps = {
+        "a": {"kind": "by algorithm", **where, "rows": [cell("slots", 1.0), cell("<b>line</b>", 1.5)]},
+        "b": {"kind": "by host", **where, "rows": [plain, ours]},
+        "c": {"kind": "lines", "seconds": 1.0, "failed": "took too long"},
+    }
+    survey = {
+        "format": archive.FORMAT,
+        **{"version": "1", "minutes": 10, "used": 300, "missing": ["x"], "without_workers": []},
+        "machine": {"model": "<i>Zen</i>", "cpus": 2, "caches": [], "kernel": "6.1", "virtual": False},
+        "places": {"cpus": [], "cores": 2, "caches": 1, "packages": 1},
+        "hosts": {"mpich": "4.3"},
+    }
+    archive.write(tmp_path / "a.zip", survey, steps)
+    done = nearfield("survey", "--report", str(tmp_path / "a.zip"), "--out", str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    check_page(
+        tmp_path / "page.html",
+        *("<i>Zen</i>", "<b>line</b>", "takes 0.50 of the best plain MPI's time", "c: took too long"),
+        *(
+            "What calls chose takes at most 1.1 of the fastest algorithm's time in 50% of 2 cells",
+            "in 100% of 2",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("survey",), "--out names a directory"),
+        (("survey", "--report"), "name one or several"),
+        (("survey", "--report", "nowhere.zip"), "nowhere.zip"),
+        (("survey", "a.zip", "--out", "x"), "for --report"),
+        (("survey", "--out", "x", "--op", "alltoallv"), "allreduce"),
+        (("survey", "--out", "x", "--hosts", "cray"), "mpich"),
+    ],
+)
+def test_wrong_words_are_refused(
+    words: tuple[str, ...], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = nearfield(*words)
+    assert done.returncode == 2 and why in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    for name, content in (("text.zip", "no archive"), ("other.zip", None)):
+        path = tmp_path / name
+        if content:
+            path.write_text(content)
+        else:
+            with zipfile.ZipFile(path, "w") as packed:
+                packed.writestr("survey.json", json.dumps({"format": 99}))
+                packed.writestr("steps.json", "{}")
+        done = nearfield("survey", "--report", str(path))
+        assert done.returncode == 2 and name in done.stderr
