@@ -1,4 +1,5 @@
-// Whether a launcher is asked for more ranks than Open MPI has slots for, which it refuses unless it is told to share CPUs.
+// Whether a launcher is asked for more ranks than Open MPI has slots for, which it refuses unless it is told to share
+// CPUs.
 #pragma once
 #include <sched.h>
 #include <unistd.h>
@@ -18,8 +19,8 @@ inline bool is_one_of(std::string_view word, std::initializer_list<std::string_v
   return false;
 }
 
-// The ranks that the command line of an mpiexec asks for, of all its programs together; 0 where it is none, does not say
-// how many, or says itself where they go. What stands behind a program's name is the program's.
+// The ranks that the command line of an mpiexec asks for, of all its programs together; 0 where it is none, does not
+// say how many, or says itself where they go. What stands behind a program's name is the program's.
 inline int ranks_asked_for(char** command) {
   std::string_view launcher = *command;
   launcher.remove_prefix(launcher.rfind('/') + 1);
@@ -48,12 +49,11 @@ inline int ranks_asked_for(char** command) {
   return ranks;
 }
 
-// Whether somebody other than the command line has said how many ranks go where: by the launchers' variables or files, or
-// an allocation whose slots are not this machine's.
+// Whether somebody other than the command line has said how many ranks go where: by the launchers' variables or files,
+// or an allocation whose slots are not this machine's.
 inline bool placement_is_decided() {
-  for (const char* variable :
-       {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "OMPI_MCA_orte_default_hostfile",
-        "PRTE_MCA_prte_default_hostfile"})
+  for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE",
+                               "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"})
     if (std::getenv(variable)) return true;
   for (char** each = environ; *each; ++each)
     if (!std::strncmp(*each, "OMPI_MCA_rmaps_", 15) || !std::strncmp(*each, "PRTE_MCA_rmaps_", 15)) return true;
@@ -87,8 +87,8 @@ inline int slots_here() {
   return int(cores.size());
 }
 
-// Tells Open MPI, 4 and 5 by the name that each knows, to share CPUs where the command asks for more ranks than it would
-// start and nobody has said otherwise. Other launchers do not read that.
+// Tells Open MPI, 4 and 5 by the name that each knows, to share CPUs where the command asks for more ranks than it
+// would start and nobody has said otherwise. Other launchers do not read that.
 inline void share_cpus_where_needed(char** command) {
   if (ranks_asked_for(command) <= slots_here() || placement_is_decided()) return;
   setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);

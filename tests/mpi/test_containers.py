@@ -36,7 +36,9 @@ NO_SHM = (
     "mount --move $new /dev && rmdir $new",
 )
 # As Docker's profile and others deny them where a container has no further capabilities.
-DENIED = "process_vm_readv,process_vm_writev,kcmp,ptrace,mbind,get_mempolicy,set_mempolicy,move_pages,userfaultfd"
+DENIED = (
+    "process_vm_readv,process_vm_writev,kcmp,ptrace,mbind,get_mempolicy,set_mempolicy,move_pages,userfaultfd"
+)
 USER = ("unshare", "--user", "--map-root-user")
 SHM, LOOPBACK = "mount -t tmpfs -o size=64m none /dev/shm", "ip link set lo up"
 OWN = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -77,7 +79,14 @@ CONTAINERS = {
 }
 # Those that run for every change: quick, and each takes away something else.
 PER_CHANGE = {
-    "mpich": ("shm of 64 MB", "denied calls", "no memfd", "read-only root", "a user namespace each", "a PID namespace each"),
+    "mpich": (
+        "shm of 64 MB",
+        "denied calls",
+        "no memfd",
+        "read-only root",
+        "a user namespace each",
+        "a PID namespace each",
+    ),
     "openmpi": ("shm of 1 MB", "denied calls"),
 }
 
