@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from nearfield.bench import stop  # noqa: E402
 from nearfield.hosts import HOSTS, Host, launch_command, launcher_environment  # noqa: E402
 
 PLACE = ROOT / "build/suites"
-LIMIT = 300  # seconds of a job
+LIMIT = 40  # seconds of a job, which is ended then and counts as failed
 PLAIN, OURS = "plain", "nearfield"
 # A library's build for either MPI, of Debian's.
 DEBIAN = Path("/usr/lib/x86_64-linux-gnu")
@@ -78,20 +79,10 @@ def source_of(package: str) -> Path:
 
 
 # Of mpi4py's suite what makes collective calls, messages of Python objects and one-sided ones.
-MPI4PY = (
-    "cco_buf",
-    "cco_obj",
-    "cco_vec",
-    "cco_nb_buf",
-    "cco_nb_vec",
-    "cco_ngh_buf",
-    "cco_ngh_obj",
-    "comm",
-    "comm_topo",
-)
-MPI4PY += ("p2p_obj", "rma", "rma_nb", "win", "util_pkl5")
-PYTEST_COMMAND = ("-m", "pytest", "-q", "--durations=4", "-p", "no:cacheprovider")
-SCALAPACK = ("xslu", "xdllt", "xdqr", "xdinv", "xdgblu", "xdls", "xzhrd", "xdtrd")
+MPI4PY = ("cco_buf", "cco_obj", "comm", "win")
+PYTEST_COMMAND = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+# xdllt, xdls and others stop for ever in some runs, on plain hosts too: their ranks go different ways.
+SCALAPACK = ("xdgblu",)
 
 
 def mpi4py(kind: str, _: Path) -> tuple[Path, list[list[str]]]:
@@ -106,15 +97,13 @@ def mpi4py_fft(kind: str, _: Path) -> tuple[Path, list[list[str]]]:
 
 
 def pylops_mpi(kind: str, _: Path) -> tuple[Path, list[list[str]]]:
-    tests = [
-        f"tests/test_{one}.py" for one in ("blockdiag", "derivative", "distributedarray", "halo", "stack")
-    ]
+    tests = [f"tests/test_{one}.py" for one in ("blockdiag", "distributedarray", "halo", "stack")]
     return source_of("pylops_mpi"), [[str(python_of(kind)), *PYTEST_COMMAND, "--with-mpi", *tests]]
 
 
 def h5py(kind: str, scratch: Path) -> tuple[Path, list[list[str]]]:
     words = [str(python_of(kind, debian=True)), *PYTEST_COMMAND, "--with-mpi", "--pyargs"]
-    return scratch, [[*words, *(f"h5py.tests.test_{one}" for one in ("file", "file2", "group", "attrs"))]]
+    return scratch, [[*words, *(f"h5py.tests.test_{one}" for one in ("file", "file2", "attrs"))]]
 
 
 def scalapack(kind: str, scratch: Path) -> tuple[Path, list[list[str]]]:
@@ -128,15 +117,15 @@ UNITTEST = {"ran": r"Ran (\d+) tests?", "failed": r"(?m)^(?:FAIL|ERROR): (\w+ \(
 PYTEST = {"ran": r"(\d+) passed", "failed": r"(?m)^(?:FAILED|ERROR) (\S+)"}
 LAPACK = {"ran": r"(\d+) tests completed and passed", "failed": r"([1-9]\d*) tests completed and failed"}
 SUITES = (
-    Suite("mpi4py", "14 of its modules", False, mpi4py, lambda _: source_of("mpi4py"), **UNITTEST),
+    Suite("mpi4py", "4 of its modules", False, mpi4py, lambda _: source_of("mpi4py"), **UNITTEST),
     Suite(
         "mpi4py-fft", "its pencils and arrays", False, mpi4py_fft, lambda _: source_of("mpi4py_fft"), **PYTEST
     ),
-    Suite("pylops-mpi", "5 of its modules", False, pylops_mpi, lambda _: source_of("pylops_mpi"), **PYTEST),
-    Suite("h5py", "4 of its modules", True, h5py, lambda kind: python_of(kind, debian=True), **PYTEST),
+    Suite("pylops-mpi", "4 of its modules", False, pylops_mpi, lambda _: source_of("pylops_mpi"), **PYTEST),
+    Suite("h5py", "3 of its modules", True, h5py, lambda kind: python_of(kind, debian=True), **PYTEST),
     Suite(
         "ScaLAPACK",
-        "8 of its programs",
+        "xdgblu",
         True,
         scalapack,
         lambda kind: DEBIAN / f"scalapack/{kind}-tests",
@@ -148,7 +137,7 @@ SUITES = (
 def run(suite: Suite, kind: str, mode: str, ranks: int) -> Run:
     """Runs a suite once."""
     host = suite.host(kind)
-    env = launcher_environment(host, mode == OURS)
+    env = launcher_environment(host, mode == OURS) | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     if suite.debian and kind == "mpich":
         env |= {"MPI4PY_MPIABI": "mpich", "MPI4PY_LIBMPI": str(host.library)}
     ran, failed = 0, set()
@@ -285,6 +274,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
+    # Whoever ends this ends its job, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if asked.prepare:
         return prepare()
     if asked.table:
