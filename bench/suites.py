@@ -28,8 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nearfield.bench import stop  # noqa: E402
 from nearfield.hosts import HOSTS, Host, launch_command, launcher_environment  # noqa: E402
+from tests.mpi.jobs import kill_tree  # noqa: E402
 
 PLACE = ROOT / "build/suites"
 LIMIT = 40  # seconds of a job, which is ended then and counts as failed
@@ -174,7 +174,8 @@ def run_job(words: list[str], env: dict[str, str], where: Path) -> tuple[str, in
         except subprocess.TimeoutExpired:
             status = -1
         finally:
-            stop(job)
+            kill_tree(job.pid)  # a launcher that is ended by a signal may leave its ranks
+            job.wait()
         out.seek(0)
         return out.read(), status
 
