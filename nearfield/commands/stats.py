@@ -15,7 +15,10 @@ def stats(
         typer.Argument(help="Files that NEARFIELD_STATS_FILE names, or directories with them (*.json)."),
     ],
 ) -> None:
-    """Sum up what jobs have written by NEARFIELD_STATS_FILE: what was served, and what was left to the MPI library."""
+    """Sum up the statistics that jobs have written by NEARFIELD_STATS_FILE.
+
+    What was served in how many jobs, and what was left to the MPI library, with reasons.
+    """
     from nearfield.served import summarize
     from nearfield.statistics import read_statistics
 
