@@ -15,9 +15,9 @@ def stats(
         typer.Argument(help="Files that NEARFIELD_STATS_FILE names, or directories with them (*.json)."),
     ],
 ) -> None:
-    """Sum up the statistics that jobs have written by NEARFIELD_STATS_FILE.
+    """Sum up the statistics that ranks of jobs have written.
 
-    What was served in how many jobs, and what was left to the MPI library, with reasons.
+    By NEARFIELD_STATS_FILE: what was served in how many jobs, and what was left to the MPI library, with reasons.
     """
     from nearfield.served import summarize
     from nearfield.statistics import read_statistics
