@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -107,7 +108,9 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield made
 
 
-def contained(name: str, host: str, nearfield: bool = True, ranks: int = 2, timeout: float = 30) -> Completed:
+def contained(
+    name: str, host: str, nearfield: bool = True, timeout: float = 30, env: dict[str, str] | None = None
+) -> Completed:
     """The job of a host in that container; skips where there can be none."""
     container = CONTAINERS[name]
     deny = compile_c("debian-mpich", "deny.c")
@@ -117,9 +120,9 @@ def contained(name: str, host: str, nearfield: bool = True, ranks: int = 2, time
             pytest.skip(f"no such container can be made here: {why}")
     return launch(
         host,
-        ranks,
+        2,
         [*rank, compile_c(host, "contained.c"), ELEMENTS],
-        env={"NEARFIELD_LOG": "info"},
+        env={"NEARFIELD_LOG": "info"} | (env or {}),
         timeout=timeout,
         nearfield=nearfield,
         served=container.served,
@@ -152,3 +155,11 @@ def test_what_fails_is_the_hosts(name: str, host: str) -> None:
     """Its start, or memory of its own. Where one of these begins to work, running.md and CONTAINERS have to be told."""
     for nearfield in (False, True):
         assert "good" not in contained(name, host, nearfield, timeout=10).stdout, f"nearfield: {nearfield}"
+
+
+def test_files_of_ranks_with_the_same_process_number_have_names_of_their_own(temporary: str) -> None:
+    env = {"NEARFIELD_RECORD": f"{temporary}/record", "NEARFIELD_TRACE": f"{temporary}/%h.%p.%r.trace"}
+    job = contained("a PID namespace each", "mpich", env=env)
+    assert "good" in job.stdout, job.text
+    assert len(list(Path(temporary).glob("record/*.json"))) == 2
+    assert len(list(Path(temporary).glob("*.trace"))) == 2
