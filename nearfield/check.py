@@ -18,6 +18,7 @@ from pathlib import Path
 
 from nearfield.elf import NoProgram, Object, ask_loader, privileged, read_object, through_scripts
 from nearfield.elf import find_program as find
+from nearfield.imports import is_interpreter, mapped_by
 from nearfield.libraries import NotBuilt, library_directory, with_nearfield
 from nearfield.options import WrongOption, read_command
 from nearfield.outcome import read_outcome
@@ -26,7 +27,8 @@ USAGE = """\
 Usage: nearfield check [OPTIONS] PROGRAMS...
 
 Says whether programs or scripts, as a launcher would be given them, would be served under `nearfield run`, by which MPI and build of
-Nearfield, and why not. Exit status: 0 where all are, or may be: a program that opens its MPI while it runs tells only then; 1; 2.
+Nearfield, and why not. Of `python app.py` it imports what the script imports. Exit status: 0 where all are, or may be: a program that opens
+its MPI while it runs tells only then; 1; 2.
 
   --host NAME       as of `nearfield run`: an installed host whose library comes first
 """
@@ -71,6 +73,23 @@ def check(name: str, env: dict[str, str]) -> Verdict:
         return Verdict(name, False, str(error))
     try:
         return Verdict(title, True, _judge(chain, with_nearfield(env)))
+    except NoProgram as error:
+        return Verdict(title, False, str(error))
+
+
+def check_script(interpreter: str, script: str, env: dict[str, str]) -> Verdict:
+    """Judges a script of Python, started by that interpreter, by what it imports. Raises NotBuilt, ValueError."""
+    title = f"{interpreter} {script}"
+    started = check(interpreter, env)  # as any program
+    if not started.served:
+        return Verdict(title, False, started.why)
+    try:
+        env = with_nearfield(env)
+        objects = [read_object(file) for file in mapped_by(interpreter, Path(script), env) if file.exists()]
+        mpi = _mpi_of([one for one in objects if one.path.parent.resolve() != library_directory().resolve()])
+        if not mpi:
+            raise NoProgram("nothing that it imports brings an MPI")
+        return Verdict(title, True, _ask_nearfield(mpi.path, env))
     except NoProgram as error:
         return Verdict(title, False, str(error))
 
@@ -176,6 +195,21 @@ def _replacement(texts: list[str]) -> str | None:
     return None
 
 
+def _with_scripts(words: list[str]) -> list[list[str]]:
+    """Programs; Python's interpreter together with the script that follows it."""
+    programs: list[list[str]] = []
+    for word in words:
+        if programs and len(programs[-1]) == 1 and is_interpreter(programs[-1][0]) and word.endswith(".py"):
+            programs[-1].append(word)
+        else:
+            programs.append([word])
+    return programs
+
+
+def _check_words(words: list[str], env: dict[str, str]) -> Verdict:
+    return check_script(*words, env) if len(words) == 2 else check(*words, env)
+
+
 def main(arguments: list[str], called: str) -> int:
     """Prints a line for each program; the exit status."""
     try:
@@ -188,7 +222,7 @@ def main(arguments: list[str], called: str) -> int:
             from nearfield.hosts import environment_of, host_names
 
             env |= environment_of(host_names(options["--host"])[0])
-        verdicts = [check(program, env) for program in programs]
+        verdicts = [_check_words(words, env) for words in _with_scripts(programs)]
     except (NotBuilt, ValueError, WrongOption) as error:
         print(f"nearfield {called}: {error}", file=sys.stderr)
         return 2

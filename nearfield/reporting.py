@@ -39,7 +39,7 @@ class Reporting:
             raise ValueError(f"cannot write {beside}: {error.strerror}") from None
         env = env | {"NEARFIELD_RECORD": str(directory)}
         if self.trace:
-            env["NEARFIELD_TRACE"] = f"{str(directory).replace('%', '%%')}/%h.%p.trace"
+            env["NEARFIELD_TRACE"] = f"{str(directory).replace('%', '%%')}/%h.%p.%r.trace"
         try:
             status = _run(command, env)
         except OSError:

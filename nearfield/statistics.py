@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "NEARFIELD_STATS_FILE"
-PATTERN = "%h.%p.json"  # a file for each process, also of several jobs
+PATTERN = "%h.%p.%r.json"  # a file for each process, of several jobs or each in a container of its own too
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "engine/base/early_settings.hpp"
+#include "tools/oversubscription.hpp"
 
 namespace {
 
@@ -262,6 +263,7 @@ int main(int count, char** words) {
   const std::string sanitizer = value_of("ASAN_OPTIONS");
   if (sanitizer.find("verify_asan_link_order") == sanitizer.npos)
     set("ASAN_OPTIONS", sanitizer + (sanitizer.empty() ? "" : ":") + "verify_asan_link_order=0");
+  if (std::strcmp(asked, "exec")) tools::share_cpus_where_needed(command);
   make_absolute(early::log_file.variable, true);
   make_absolute(early::record.variable, false);
   make_absolute(early::trace.variable, true);

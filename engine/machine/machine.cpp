@@ -1,11 +1,13 @@
 #include "engine/machine/machine.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -149,9 +151,10 @@ Result<Machine> read_stored_machine(const std::string& path) {
 Result<void> store_machine(const std::string& path, const Machine& machine) {
   std::error_code trouble;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), trouble);
-  const std::string fresh = path + "." + std::to_string(getpid());
+  std::string fresh = path + ".XXXXXX";  // processes of several containers may have the same number
+  const int descriptor = mkostemp(fresh.data(), O_CLOEXEC);
   const std::string text = "cpu = \"" + cpu_model() + "\"\n" + describe(machine);
-  std::FILE* const file = std::fopen(fresh.c_str(), "we");
+  std::FILE* const file = descriptor < 0 ? nullptr : fdopen(descriptor, "w");
   const bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if ((file && std::fclose(file)) || !written || std::rename(fresh.c_str(), path.c_str())) {
     const auto error = system_error("writing " + path);

@@ -16,6 +16,7 @@ NAMES = (
     "exec",
     "env",
     "compare",
+    "stats",
     "check",
     "info",
     "bench",

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -184,3 +185,35 @@ def test_one_of_several_that_is_refused_counts() -> None:
     assert done.returncode == 1 and done.stdout.count("\n") == 2
     assert nearfield("check", "--host", "nobody", served).returncode == 2
     assert nearfield("check", served, NEARFIELD_LIBDIR="/nowhere").returncode == 2
+
+
+@pytest.mark.parametrize("host, variant", [("mpich", "mpich"), ("openmpi", "ompi")])
+def test_a_script_is_judged_by_what_it_imports(tmp_path: Path, host: str, variant: str) -> None:
+    file = tmp_path / "app.py"
+    (tmp_path / "helping.py").write_text(
+        "def work():\n    from mpi4py import MPI\n    return MPI.Is_initialized()\n"
+    )
+    # Modules beside it are imported as well, its own lines are not run.
+    file.write_text(
+        "import helping, json\nfrom mpi4py import MPI\nfrom os import path\nraise SystemExit(7)\n"
+    )
+    done = nearfield("check", python_of(host), str(file), LD_LIBRARY_PATH=str(HOSTS[host].library.parent))
+    assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
+    assert f"{file}: served, " in done.stdout and f"libnearfield-{variant}.so" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import json\n", "nothing that it imports brings an MPI"),
+        ("import nosuch\n", "it cannot import nosuch: ModuleNotFoundError"),
+        ("from nosuch import it\n", "it cannot import nosuch: ModuleNotFoundError"),
+        ("import (\n", "it is no Python"),
+        (None, "it cannot be read: No such file"),
+    ],
+)
+def test_a_script_that_brings_no_mpi_is_refused(tmp_path: Path, text: str | None, why: str) -> None:
+    file = tmp_path / "app.py"
+    if text is not None:
+        file.write_text(text)
+    assert why in refused(sys.executable, str(file))

@@ -188,9 +188,11 @@ def launch(
     options: tuple[str, ...] = (),
     served: Served = EVERYTHING,
     statistics: bool = False,
+    around: tuple[str, ...] = (),
 ) -> Completed:
     """Runs `program` on `ranks` ranks of `host`; fails where a job that ends well was not served as `served` states.
 
+    `around` stands in front of the launcher's command line: a program that changes what the job meets.
     `statistics`: has all ranks write theirs also where `served` does not look at them. A rank that dies, or ends without
     MPI_Finalize, writes none; the others do where they come to MPI_Finalize.
     """
@@ -203,7 +205,7 @@ def launch(
             env[VARIABLE] = f"{directory}/{PATTERN}"
         arguments, env = command(host, ranks, program, options), environment(host, nearfield, env)
         for _ in range(3):
-            job = run(arguments, env, timeout)
+            job = run([*around, *arguments], env, timeout)
             if NOT_LAUNCHED not in job.stderr:
                 break
         if any(Path(directory).iterdir()):

@@ -16,9 +16,7 @@ from tests.mpi.jobs import (
     SCRATCH,
     UNKNOWN,
     carried,
-    command,
     compile_c,
-    environment,
     hosts,
     kill_tree,
     launch,
@@ -71,15 +69,6 @@ def test_killing_everything_leaves_nothing() -> None:
     assert left_behind() <= before | {str(SCRATCH)}
 
 
-@pytest.mark.parametrize("host", BOTH)
-def test_denied_system_calls_do_no_harm(host: str) -> None:
-    program = [compile_c("debian-mpich", "deny.c"), compile_c(host, "several.c"), "plain"]
-    job = launch(host, 3, program, env={"NEARFIELD_LOG": "info"}, statistics=True)
-    assert "good" in job.stdout, job.text
-    assert "CMA does not reach" in job.stderr
-    assert carried(job, "allreduce") == 1
-
-
 def test_a_way_can_be_left_out() -> None:
     job = launch(
         "mpich", 2, [compile_c("mpich", "several.c")], env={"NEARFIELD_REACH": "^cma"}, statistics=True
@@ -102,18 +91,6 @@ def test_an_ordinary_user_is_served(tmp_path_factory: pytest.TempPathFactory) ->
         assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
     finally:
         shutil.rmtree(public)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-def test_a_tiny_dev_shm_does_not_matter() -> None:
-    env = environment("openmpi", True)
-    inner = " ".join(
-        command("openmpi", 2, [compile_c("openmpi", "several.c"), "plain"], ("--mca", "btl", "^sm"))
-    )
-    script = f"mount -t tmpfs -o size=64k none /dev/shm && exec {inner}"
-    arguments = ["unshare", "-m", "env", f"LD_PRELOAD={env.pop('LD_PRELOAD')}", "bash", "-c", script]
-    job = subprocess.run(arguments, env=env, capture_output=True, text=True, timeout=60)
-    assert "good" in job.stdout, job.stdout + job.stderr
 
 
 FLOOD = """

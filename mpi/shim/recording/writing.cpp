@@ -260,8 +260,10 @@ void save_locked(const char* ending, bool last) {
     }
     const std::string& directory = run->settings.record;
     if (!directory.empty())
-      write_or_say(directory + "/" + run->host + "." + std::to_string(run->pid) + ".json",
-                   record_text(ending, clock, trace));
+      // Ranks in containers of their own may have the same number as processes.
+      write_or_say(
+          directory + "/" + run->host + "." + std::to_string(run->pid) + "." + std::to_string(run->rank) + ".json",
+          record_text(ending, clock, trace));
     // Intermediate saves take at most a thousandth of the time.
     const std::uint64_t took = waiting::nanoseconds() - clock.now();
     run->pause = std::max(std::min<std::uint64_t>(2 * run->pause, 60'000'000'000), took * 1000);
