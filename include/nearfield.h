@@ -41,7 +41,8 @@ typedef enum nf_status {
   NF_INTERRUPTED = 9  /* by nf_set_look() */
 } nf_status;
 
-typedef enum nf_type {
+typedef int nf_type;
+enum {
   NF_BYTE = 0, /* bitwise operators only */
   NF_INT8 = 1,
   NF_INT16 = 2,
@@ -58,9 +59,10 @@ typedef enum nf_type {
   NF_COMPLEX64 = 13,  /* two float32: sum, average and product */
   NF_COMPLEX128 = 14, /* two float64 */
   NF_BOOL = 15        /* a byte, 0 or 1: sum and maximum are or, product and minimum are and */
-} nf_type;
+};
 
-typedef enum nf_op {
+typedef int nf_op;
+enum {
   NF_SUM = 0, /* of integers it wraps */
   NF_AVG = 1, /* the sum times 1/size: floating point and complex */
   NF_PROD = 2,
@@ -69,7 +71,7 @@ typedef enum nf_op {
   NF_BAND = 5, /* bitwise: integers, NF_BYTE, NF_BOOL */
   NF_BOR = 6,
   NF_BXOR = 7
-} nf_op;
+};
 
 #define NF_ANY (-1) /* source or tag of a receive */
 
@@ -100,11 +102,14 @@ const char* nf_version(void);
 const char* nf_error_text(void);
 /* "died", ... */
 const char* nf_status_name(int status);
+/* By what the last collective call of this thread without a request was carried, as `nearfield model` names it; "": by
+ * nothing, such as a call of one rank. */
+const char* nf_last_algorithm(void);
 /* Waits of all groups call `look` about every 50 ms, in the thread that waits. It stores 0 to `*end` to let the wait go on;
  * otherwise that ends by NF_INTERRUPTED. NULL: nobody looks. It must not call this library. */
 int nf_set_look(void (*look)(void* context, int* end), void* context);
 
-/* Memory that members reach without copies in between, aligned to 64 bytes. (So they do allocations of 64 KiB and more of
+/* Memory that members reach without copies in between, aligned to 64 bytes. (So they do allocations of 32 KiB and more of
  * programs that run with Nearfield's heap.) */
 int nf_alloc(size_t bytes, void** memory);
 int nf_free(void* memory);
@@ -148,8 +153,8 @@ int nf_receive(nf_group* group, void* room, size_t bytes, int source, int tag, n
  *      request that is NULL is done. `message`: of a receive; may be NULL. */
 /* `seconds`: after which NF_TIMEOUT; 0: the group's. */
 int nf_wait(nf_request** request, double seconds, nf_message* message);
-/* `*done`: 1 or 0. */
-int nf_test(nf_request** request, int* done, nf_message* message);
+/* Looks for up to so many seconds, 0: once. `*done`: 1 or 0. */
+int nf_test(nf_request** request, double seconds, int* done, nf_message* message);
 
 #ifdef __cplusplus
 }

@@ -62,7 +62,7 @@ _FUNCTIONS = {
     "nf_send": (_P, _P, _N, _I, _I, _P),
     "nf_receive": (_P, _P, _N, _I, _I, _P, _P),
     "nf_wait": (_P, _D, _P),
-    "nf_test": (_P, _P, _P),
+    "nf_test": (_P, _D, _P, _P),
 }
 
 
@@ -76,7 +76,7 @@ def library() -> ctypes.CDLL:
         function = getattr(loaded, name)
         function.argtypes = parameters
         function.restype = ctypes.c_int
-    for name in ("nf_version", "nf_error_text", "nf_status_name"):
+    for name in ("nf_version", "nf_error_text", "nf_status_name", "nf_last_algorithm"):
         getattr(loaded, name).restype = ctypes.c_char_p
     return loaded
 

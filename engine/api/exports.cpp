@@ -18,6 +18,7 @@ using collectives::Collective;
 constexpr std::size_t longest_text = 1024;
 // Of this thread's last failure; allocated by the first.
 constinit thread_local char* failure_text = nullptr;
+constinit thread_local const char* last_algorithm = "";
 
 int fail(nf_status status, const char* text) {
   state().interrupted.store(false, std::memory_order_relaxed);
@@ -83,7 +84,7 @@ int begin(ProcessGroup& group, CollectiveCall& what, const void* send, void* rec
   what.call.root = root;
   expect_rank(group, root, "the root");
   expect_buffers(group, what.call);
-  group.collective(what, where(request));
+  last_algorithm = group.collective(what, where(request));
   return NF_OK;
 }
 
@@ -105,7 +106,16 @@ int move(Collective collective, nf_group* group, const void* send, void* recv, s
   });
 }
 
-void finish(nf_request** request, nf_message* message) {
+// Frees the call once look() finds that it is done, or throws.
+template <class Look>
+void finish_if(nf_request** request, nf_message* message, Look look) {
+  StartedCall* const call = *where(request);
+  try {
+    if (!look(*call)) return;
+  } catch (...) {
+    delete std::exchange(*where(request), nullptr);
+    throw;
+  }
   const std::unique_ptr<StartedCall> done(std::exchange(*where(request), nullptr));
   done->finish(message);
 }
@@ -181,6 +191,8 @@ NF_EXPORT const char* nf_status_name(int status) {
                                           "truncated",     "interrupted"};
   return unsigned(status) < std::size(names) ? names[status] : "unknown";
 }
+
+NF_EXPORT const char* nf_last_algorithm(void) { return last_algorithm; }
 
 NF_EXPORT int nf_set_look(void (*look)(void*, int*), void* context) {
   state().look_context.store(context, std::memory_order_relaxed);
@@ -295,24 +307,21 @@ NF_EXPORT int nf_receive(nf_group* group, void* room, size_t bytes, int source, 
 NF_EXPORT int nf_wait(nf_request** request, double seconds, nf_message* message) {
   return guarded([&] {
     expect(request, "the place of the request is NULL");
-    StartedCall* const call = *where(request);
-    if (!call) return;
     const std::uint64_t limit = in_nanoseconds(seconds);
-    try {
-      call->wait(limit);
-    } catch (...) {
-      delete std::exchange(*where(request), nullptr);
-      throw;
-    }
-    finish(request, message);
+    if (!*request) return;
+    finish_if(request, message, [limit](StartedCall& call) {
+      call.wait(limit);
+      return true;
+    });
   });
 }
 
-NF_EXPORT int nf_test(nf_request** request, int* done, nf_message* message) {
+NF_EXPORT int nf_test(nf_request** request, double seconds, int* done, nf_message* message) {
   return guarded([&] {
     expect(request && done, "the place of the request or of the answer is NULL");
-    StartedCall* const call = *where(request);
-    *done = !call || call->test();
-    if (call && *done) finish(request, message);
+    const std::uint64_t limit = in_nanoseconds(seconds);
+    *done = 1;
+    if (!*request) return;
+    finish_if(request, message, [&](StartedCall& call) { return (*done = call.test(limit)) != 0; });
   });
 }

@@ -1,11 +1,13 @@
 #include "engine/api/process_group.hpp"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "engine/api/started_call.hpp"
+#include "engine/base/log.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "engine/creation/create.hpp"
 
@@ -101,6 +103,18 @@ void ProcessGroup::meet(team::Bootstrap& bootstrap) {
   sets.push_back(std::make_unique<ProcessSet>());
   set_ = sets.back().get();
   *set_ = {cards[0].number, std::move(*team), std::move(*messenger)};
+  if (process().settings().progress == Progressing::thread && sets.size() == 1) begin_progress_thread();
+}
+
+// For NEARFIELD_PROGRESS=thread: of the first set, whose thread runs the bodies of all.
+void ProcessGroup::begin_progress_thread() {
+  std::vector<pid_t> ranks{getpid()};
+  for (const team::Peer* const peer : set_->team->peers())
+    if (peer && peer->pid) ranks.push_back(peer->pid);
+  auto thread = std::make_unique<messages::ProgressThread>(process(), set_->messenger.get(), messages::Serves::always,
+                                                           std::move(ranks));
+  if (thread->start()) state().progress_thread = thread.release();
+  else log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: no thread can be had");
 }
 
 void ProcessGroup::find_members() {
@@ -175,7 +189,7 @@ void ProcessGroup::give_up_late(std::uint64_t call, const std::string& doing) {
 
 // ---------------------------------------------------------------- collectives
 
-void ProcessGroup::collective(const CollectiveCall& what, StartedCall** started) {
+const char* ProcessGroup::collective(const CollectiveCall& what, StartedCall** started) {
   const std::lock_guard lock(calls_);
   look_before_call();
   const std::uint64_t arrival = arrivals_->begin();
@@ -183,28 +197,30 @@ void ProcessGroup::collective(const CollectiveCall& what, StartedCall** started)
   if (size_ == 1 || !moves) {
     if (moves) copy_alone(what.call);
     if (started) *started = new DoneAtOnce(*this, arrival);
-    return;
+    return "";
   }
   if (!started) {
     blocked_since_.store(0, std::memory_order_relaxed);
     blocked_in_.store(arrival, std::memory_order_relaxed);
-    run_here(what);
+    const char* const algorithm = run_here(what);
     blocked_in_.store(0, std::memory_order_relaxed);
-    return;
+    return algorithm;
   }
   try {
     choosing::make_choosers(further_, *team_);
     auto made = std::make_unique<QueuedCollective>(*this, arrival, what, further_);
     team_->contexts().issue(made->task());
     *started = made.release();
+    return "";
   } catch (...) {
     give_up(std::current_exception());
   }
 }
 
-void ProcessGroup::run_here(const CollectiveCall& what) {
+const char* ProcessGroup::run_here(const CollectiveCall& what) {
+  const char* algorithm;
   try {
-    run_in_context(what.call);
+    algorithm = run_in_context(what.call);
   } catch (const team::Revoked&) {  // abandoned() has said so
     const std::uint64_t call = blocked_in_.exchange(0, std::memory_order_relaxed);
     give_up_late(call, team_->context().doing());
@@ -216,21 +232,25 @@ void ProcessGroup::run_here(const CollectiveCall& what) {
     give_up(std::current_exception());
   }
   scale_result(*this, what);
+  return algorithm;
 }
 
-void ProcessGroup::run_in_context(const collectives::Call& call) {
+const char* ProcessGroup::run_in_context(const collectives::Call& call) {
   context::CollectiveContext& context = team_->context();
   if (team_->broken_off()) throw team::Broken("another member could not go on");
   if (team_->plan().check) collectives::compare_calls(context, call);
   context.enter_collective(collectives::pack(call));
+  const collectives::Algorithm* ran = nullptr;
   bool refused = false;
   try {
-    if (!chooser_->perform(context, call)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
+    ran = chooser_->perform(context, call);
+    if (!ran) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
   } catch (const team::Refused&) {
     refused = true;
   }
   if (refused) choosing::run_by_pieces(context, call);
   context.leave();
+  return ran ? ran->name : "slots";
 }
 
 void ProcessGroup::exchange(FillIn fill_in, StartedCall** started) {
@@ -248,8 +268,9 @@ void ProcessGroup::exchange(FillIn fill_in, StartedCall** started) {
       made->finish(nullptr);
       return;
     }
+  } catch (const Failed&) {  // has been dealt with
+    throw;
   } catch (...) {
-    if (broken()) throw;
     give_up(std::current_exception());
   }
   *started = made.release();

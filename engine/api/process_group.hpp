@@ -41,7 +41,8 @@ class ProcessGroup final : public team::TeamUser {
   bool busy() const { return started_.load(std::memory_order_relaxed) > 0 && !broken(); }
 
   // All of these throw Failed, and what waits of the engine throw. `started`: nullptr: they return when all is done.
-  void collective(const CollectiveCall& what, StartedCall** started);
+  // Returns the algorithm of a call that is done; "": there is none.
+  const char* collective(const CollectiveCall& what, StartedCall** started);
   using FillIn = FunctionRef<void(messages::Edges& edges)>;
   void exchange(FillIn fill_in, StartedCall** started);
   void send(const void* data, std::size_t bytes, int target, int tag, StartedCall** started);
@@ -68,8 +69,9 @@ class ProcessGroup final : public team::TeamUser {
   ProcessGroup(int rank, int size) : rank_(rank), size_(size) {}
   void meet(team::Bootstrap& bootstrap);
   void find_members();
-  void run_here(const CollectiveCall& what);
-  void run_in_context(const collectives::Call& call);
+  const char* run_here(const CollectiveCall& what);
+  const char* run_in_context(const collectives::Call& call);
+  void begin_progress_thread();
   bool abandoned() const override;
   void left() override {}
   // Three contexts of messages: of the program's, of collectives that wait, and of those that overlap others.

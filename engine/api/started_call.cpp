@@ -10,28 +10,35 @@ void scale_result(const ProcessGroup& group, const CollectiveCall& what) {
   reducing::scale(what.call.recv, what.call.count, what.call.type, 1.0 / group.size());
 }
 
-void judge(messages::ErrorKind error) {
-  switch (error) {
-    case messages::ErrorKind::none: return;
-    case messages::ErrorKind::truncated: throw Failed(NF_TRUNCATED, "a message is longer than the room for it");
-    case messages::ErrorKind::no_memory: throw Failed(NF_NO_MEMORY, "out of memory");
-    default: throw Failed(NF_BROKEN, "the other side of a message could not go on");
-  }
+void judge(ProcessGroup& group, messages::ErrorKind error) {
+  using messages::ErrorKind;
+  if (error == ErrorKind::none) return;
+  if (error == ErrorKind::truncated) throw Failed(NF_TRUNCATED, "a message is longer than the room for it");
+  group.give_up(std::make_exception_ptr(error == ErrorKind::no_memory
+                                            ? Failed(NF_NO_MEMORY, "out of memory")
+                                            : Failed(NF_BROKEN, "the other side of a message could not go on")));
 }
 
 void tell(const messages::Request& request, nf_message* message) {
   if (message) *message = {request.envelope.source, request.envelope.tag, request.received};
 }
 
-bool StartedCall::test() {
+bool StartedCall::test(std::uint64_t nanoseconds) {
   if (complete()) return true;
-  group_.process().progress().poll();
-  return complete();
+  if (nanoseconds == 0) {
+    group_.process().progress().poll();
+    return complete();
+  }
+  try {
+    return wait_for(nanoseconds);
+  } catch (...) {
+    abandon();
+    group_.give_up(std::current_exception());
+  }
 }
 
 // Bodies of collectives progress by the runner, which their own wait would poll too seldom.
-void StartedCall::wait(std::uint64_t limit) {
-  if (complete()) return;
+bool StartedCall::wait_for(std::uint64_t limit) {
   fibers::Runner& runner = group_.process().runner();
   std::optional<fibers::Runner::Patience> patience;
   if (!group_.process().policy().oversubscribed) patience.emplace(runner);
@@ -40,12 +47,16 @@ void StartedCall::wait(std::uint64_t limit) {
     runner.poll();
     return complete();
   };
+  return group_.wait_until(done, [this](int member) { return awaits(member); }, limit, "in a call with a request");
+}
+
+void StartedCall::wait(std::uint64_t limit) {
+  if (complete()) return;
   try {
-    if (!group_.wait_until(done, [this](int member) { return awaits(member); }, limit, "in a call with a request"))
-      group_.give_up_late(arrival_, arrival_ ? "in a collective call" : "in a message");
+    if (!wait_for(limit)) group_.give_up_late(arrival_, arrival_ ? "in a collective call" : "in a message");
   } catch (...) {
     abandon();
-    throw;
+    group_.give_up(std::current_exception());
   }
 }
 
@@ -61,10 +72,10 @@ void QueuedCollective::abandon() {
     if (!group_.process().progress().poll()) yield();
 }
 
-void StartedExchange::finish(nf_message*) { judge(edges.outcome()); }
+void StartedExchange::finish(nf_message*) { judge(group_, edges.outcome()); }
 
 void StartedMessage::finish(nf_message* message) {
-  judge(request.error);
+  judge(group_, request.error);
   tell(request, message);
 }
 

@@ -15,8 +15,8 @@ class StartedCall {
   virtual ~StartedCall() { group_.count_started(-1); }
   StartedCall(const StartedCall&) = delete;
 
-  // Progresses everything; whether it is done.
-  bool test();
+  // Progresses everything, for up to so many nanoseconds, 0: once; whether it is done. Throws what waits throw.
+  bool test(std::uint64_t nanoseconds);
   // Until it is done. `limit`: ns, 0: the group's. Throws what waits throw; then nothing of it is under way any more.
   void wait(std::uint64_t limit);
   // pre: done. Throws why it has failed.
@@ -29,6 +29,8 @@ class StartedCall {
   ProcessGroup& group_;
 
  private:
+  // False: it is not done within `limit` ns, 0: the group's.
+  bool wait_for(std::uint64_t limit);
   const std::uint64_t arrival_;
 };
 
@@ -87,7 +89,7 @@ class StartedMessage final : public StartedCall {
 // Whether a member's blocks of an average are to be scaled, and that.
 void scale_result(const ProcessGroup& group, const CollectiveCall& what);
 // What has become of messages. Throws Failed.
-void judge(messages::ErrorKind error);
+void judge(ProcessGroup& group, messages::ErrorKind error);
 void tell(const messages::Request& request, nf_message* message);
 
 }  // namespace nearfield::api

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/globals.hpp"
-#include "engine/messages/messenger.hpp"
+#include "engine/messages/progress_thread.hpp"
 
 namespace nearfield::api {
 
@@ -26,6 +26,7 @@ struct LibraryState {
   std::mutex joining;               // held by who joins or closes
   team::Process* process = nullptr;
   std::vector<std::unique_ptr<ProcessSet>> sets;
+  messages::ProgressThread* progress_thread = nullptr;  // process_group.cpp; none, unless NEARFIELD_PROGRESS=thread
   // nf_set_look(); `interrupted`: it has ended a wait of a call that has not returned yet
   std::atomic<void (*)(void*, int*)> look{nullptr};
   std::atomic<void*> look_context{nullptr};

@@ -228,7 +228,7 @@ TEST(Requests, OverlapEachOther) {
                             const int k = int(own() % many);
                             if (!requests[k]) continue;
                             int done = 1;
-                            if (own() % 2) GOOD(nf_test(&requests[k], &done, nullptr));
+                            if (own() % 2) GOOD(nf_test(&requests[k], own() % 4 ? 0 : 1e-5, &done, nullptr));
                             else GOOD(nf_wait(&requests[k], 0, nullptr));
                             left -= done;
                           }
@@ -297,7 +297,8 @@ TEST(Types, SixteenBitSumsAreRoundedOnce) {
             0);
 }
 
-TEST(Memory, OfTheLibraryIsReduced) {
+TEST(Memory, OfTheLibraryIsReducedInPlace) {
+  setenv("NEARFIELD_ALGORITHM", "allreduce:direct", 1);  // where the buffers can be reached
   EXPECT_EQ(run_group(2,
                       [](nf_group* group, int rank, int) -> bool {
                         void* memory = nullptr;
@@ -305,8 +306,10 @@ TEST(Memory, OfTheLibraryIsReduced) {
                         GOOD(nf_alloc(n * sizeof(float), &memory));
                         auto* const data = static_cast<float*>(memory);
                         for (std::size_t i = 0; i < n; ++i) data[i] = float(rank);
-                        for (int round = 0; round < 20; ++round)
+                        for (int round = 0; round < 20; ++round) {
                           GOOD(nf_allreduce(group, data, data, n, NF_FLOAT32, NF_MAX, nullptr));
+                          HOLDS(std::string(nf_last_algorithm()) == "direct");
+                        }
                         for (std::size_t i = 0; i < n; ++i) HOLDS(data[i] == 1);
                         GOOD(nf_free(memory));
                         int on_stack;
@@ -314,6 +317,7 @@ TEST(Memory, OfTheLibraryIsReduced) {
                         return true;
                       }),
             0);
+  unsetenv("NEARFIELD_ALGORITHM");
 }
 
 // ---------------------------------------------------------------- errors
@@ -466,6 +470,23 @@ TEST(Threads, UseGroupsOfTheirOwn) {
                       }),
             0);
   munmap(memory, sizeof(testing::MeetingPage));
+}
+
+// With NEARFIELD_PROGRESS=thread what has been started goes on while the program computes.
+TEST(Threads, OfTheLibraryGoOn) {
+  setenv("NEARFIELD_PROGRESS", "thread", 1);
+  EXPECT_EQ(run_group(2,
+                      [](nf_group* group, int rank, int) -> bool {
+                        std::vector<float> data(100'000, float(rank));
+                        nf_request* request = nullptr;
+                        GOOD(nf_allreduce(group, data.data(), data.data(), data.size(), NF_FLOAT32, NF_SUM, &request));
+                        if (rank) std::this_thread::sleep_for(std::chrono::milliseconds(400));  // in no call of ours
+                        GOOD(nf_wait(&request, 0.3, nullptr));
+                        HOLDS(data.back() == 1);
+                        return true;
+                      }),
+            0);
+  unsetenv("NEARFIELD_PROGRESS");
 }
 
 }  // namespace
