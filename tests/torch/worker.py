@@ -292,11 +292,11 @@ def messages() -> None:
         sending.wait()
         assert got[-1] == left
         if RANK:
-            dist.send(torch.full((count,), float(RANK)), 0)
+            dist.send(torch.full((count,), float(RANK)), 0, tag=9)
         else:
             sources = set()
             for _ in range(SIZE - 1):
-                source = dist.recv(got)
+                source = dist.recv(got, tag=9)
                 assert got[0] == source
                 sources.add(source)
             assert sources == set(range(1, SIZE))
