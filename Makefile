@@ -1,5 +1,5 @@
 # The front door. `make demo` and `make test` install what is missing, build and run.
-.PHONY: demo test test-all test-guest build setup bench lint format clean
+.PHONY: demo test test-all test-guest test-torch build setup bench lint format clean
 .DEFAULT_GOAL := build
 
 setup:
@@ -24,6 +24,10 @@ test-all:
 # In an emulated machine with HBM nodes (docs/testing.md).
 test-guest: build
 	.venv/bin/python -m pytest tests/guest
+
+# With a Python that has PyTorch (docs/testing.md).
+test-torch: build
+	.venv/bin/python -m pytest tests/torch
 
 lint:
 	@bash scripts/lint.sh

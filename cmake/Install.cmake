@@ -2,9 +2,10 @@
 # `wheel`, pyproject.toml). Both can be moved: everything is found relative to where it is.
 #
 #   LIBDIR/libnearfield*.so, LIBDIR/nearfield/bin (programs), LIBDIR/nearfield/python (the command), bin/nearfield, share
-#   nearfield/lib, nearfield/bin, nearfield: in a wheel
+#   INCLUDEDIR/nearfield.h
+#   nearfield/lib, nearfield/bin, nearfield/include, nearfield: in a wheel
 include(GNUInstallDirs)
-set(libraries nearfield nearfield-heap)
+set(libraries nearfield nearfield-heap nearfield-engine)
 foreach(abi mpich ompi abi)
   if(TARGET nearfield-${abi})
     list(APPEND libraries nearfield-${abi})
@@ -22,13 +23,14 @@ foreach(program nearfield-bench-mpich nearfield-bench-ompi)
   endif()
 endforeach()
 list(LENGTH libraries count)
-if(count EQUAL 2)
+if(count EQUAL 3)
   message(FATAL_ERROR "Nearfield: there is no mpi.h to build for; install an MPI (Debian's libmpich-dev, libopenmpi-dev), or say where one is: -DNEARFIELD_MPICH_INCLUDE=, -DNEARFIELD_OMPI_INCLUDE=")
 endif()
 add_custom_target(nearfield-installed DEPENDS ${libraries} ${programs})
 
 set(package ${CMAKE_INSTALL_LIBDIR}/nearfield/python/nearfield)
 install(TARGETS ${libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT nearfield)
+install(FILES include/nearfield.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT nearfield)
 install(TARGETS ${programs} ${more} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/nearfield/bin COMPONENT nearfield OPTIONAL)
 install(DIRECTORY nearfield/ DESTINATION ${package} COMPONENT nearfield
         PATTERN __pycache__ EXCLUDE PATTERN lib EXCLUDE PATTERN bin EXCLUDE)
@@ -45,21 +47,23 @@ install(FILES packaging/shell/nearfield.fish DESTINATION ${CMAKE_INSTALL_DATADIR
         COMPONENT nearfield)
 
 install(TARGETS ${libraries} LIBRARY DESTINATION nearfield/lib COMPONENT wheel EXCLUDE_FROM_ALL)
+install(FILES include/nearfield.h DESTINATION nearfield/include COMPONENT wheel EXCLUDE_FROM_ALL)
 install(TARGETS ${programs} RUNTIME DESTINATION nearfield/bin COMPONENT wheel EXCLUDE_FROM_ALL)
 install(FILES engine/collectives/operations.def DESTINATION nearfield COMPONENT wheel EXCLUDE_FROM_ALL)
 install(PROGRAMS scripts/nearfield DESTINATION ../scripts COMPONENT wheel EXCLUDE_FROM_ALL)
 
-# For builds of others: nearfieldConfig.cmake, and pkg-config --variable=preload nearfield.
+# For builds of others: nearfieldConfig.cmake, pkg-config --variable=preload nearfield, and pkg-config nearfield-engine.
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/nearfield)
 configure_package_config_file(cmake/nearfieldConfig.cmake.in ${CMAKE_BINARY_DIR}/nearfieldConfig.cmake
-                              INSTALL_DESTINATION ${config} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR)
+                              INSTALL_DESTINATION ${config} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/nearfieldConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/nearfieldConfig.cmake ${CMAKE_BINARY_DIR}/nearfieldConfigVersion.cmake
         DESTINATION ${config} COMPONENT nearfield)
 string(REGEX REPLACE "[^/]+" ".." up ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_file(cmake/nearfield.pc.in ${CMAKE_BINARY_DIR}/nearfield.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/nearfield.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT nearfield)
+configure_file(cmake/nearfield-engine.pc.in ${CMAKE_BINARY_DIR}/nearfield-engine.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/nearfield.pc ${CMAKE_BINARY_DIR}/nearfield-engine.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT nearfield)
 
 set(CPACK_PACKAGE_NAME nearfield)
 set(CPACK_PACKAGE_VENDOR "The Nearfield authors")

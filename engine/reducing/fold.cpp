@@ -8,29 +8,13 @@
 #include <type_traits>
 
 #include "engine/processor/processor.h"
+#include "engine/reducing/bfloat16.hpp"
 
 namespace nearfield::reducing {
 namespace {
 
 using Float16 = NEARFIELD_FLOAT16;
 using Float128 = NEARFIELD_FLOAT128;
-
-// 16-bit floats compute in float and round after every operation.
-struct Bfloat16 {
-  std::uint16_t bits;
-  explicit operator float() const {
-    const std::uint32_t wide = std::uint32_t(bits) << 16;
-    float value;
-    std::memcpy(&value, &wide, sizeof value);
-    return value;
-  }
-  static Bfloat16 from(float value) {
-    std::uint32_t wide;
-    std::memcpy(&wide, &value, sizeof wide);
-    if ((wide & 0x7fffffff) > 0x7f800000) return {std::uint16_t(wide >> 16 | 0x40)};  // NaN stays NaN
-    return {std::uint16_t((wide + 0x7fff + (wide >> 16 & 1)) >> 16)};
-  }
-};
 
 struct Boolean {
   std::uint8_t value;
@@ -75,6 +59,7 @@ constexpr bool defined() {
   else return is_pair<T>;
 }
 
+// 16-bit floats compute in float and round after every operation.
 template <Op op, class T>
 T combine(T a, T b) {
   if constexpr (std::is_same_v<T, Bfloat16>) {

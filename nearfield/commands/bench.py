@@ -135,6 +135,14 @@ def bench(
             help="Beside so many busy processes, N or N,kind: cpu (computes), memory (streams), waking (often)."
         ),
     ] = "0",
+    torch: Annotated[
+        bool,
+        typer.Option(
+            "--torch",
+            help="PyTorch's backends nearfield and gloo instead of MPI: --op of allreduce, bcast, allgather, reduce_scatter,"
+            " alltoall, barrier, ddp (a step of training), tensor-parallel (a token step of inference).",
+        ),
+    ] = False,
     json: Annotated[Optional[Path], typer.Option(help="Write the rows as JSON.")] = None,
     report: Annotated[Optional[Path], typer.Option(help="Write an HTML report with plots.")] = None,
     svg: Annotated[Optional[Path], typer.Option(help="Write one plot of all rows.")] = None,
@@ -143,7 +151,7 @@ def bench(
 
     Calls of host and Nearfield are interleaved in one run of the same processes on the same buffers.
     """
-    from nearfield import apps
+    from nearfield import apps, torch_bench
     from nearfield.bench import run_bench, save
     from nearfield.beside import Beside
     from nearfield.hosts import host_names
@@ -177,6 +185,12 @@ def bench(
         save(results, json, None, None)
         return
     operations, lengths, each = op.split(","), parse_sizes(sizes, quick), 0.15 if quick else seconds
+    if torch:
+        of_torch = torch_bench.OPERATIONS if op == OPERATIONS else operations
+        results = torch_bench.run_torch_bench(of_torch, counts, lengths, each, heap)
+        torch_bench.show(results)
+        save(results, json, None, None)
+        return
     rows: list[dict] = []
     crossed: list[dict] = []
     failures: list[str] = []

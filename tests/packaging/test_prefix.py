@@ -33,8 +33,10 @@ def test_everything_lies_where_it_is_looked_for(prefix: Path) -> None:
     for name in (
         "libnearfield-heap.so",
         "libnearfield-mpich.so",
+        "libnearfield-engine.so",
         "nearfield/bin/nearfield-run",
         "pkgconfig/nearfield.pc",
+        "pkgconfig/nearfield-engine.pc",
     ):
         assert (libraries / name).exists(), name
     share = ("man/man1/nearfield.1", "bash-completion/completions/nearfield", "zsh/site-functions/_nearfield")

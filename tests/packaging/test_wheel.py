@@ -33,7 +33,9 @@ def test_it_holds_what_runs_and_no_more(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     libraries = {name for name in names if ".so" in name}
     shims = {f"nearfield/lib/libnearfield-{abi}.so" for abi in ("mpich", "ompi", "abi")}
-    assert libraries == shims | {"nearfield/lib/libnearfield.so", "nearfield/lib/libnearfield-heap.so"}
+    others = {f"nearfield/lib/libnearfield{name}.so" for name in ("", "-heap", "-engine")}
+    assert libraries == shims | others
+    assert "nearfield/include/nearfield.h" in names
     programs = {name for name in names if name.startswith("nearfield/bin/")}
     assert programs == {f"nearfield/bin/nearfield-{name}" for name in ("run", "probe", "model", "plan")}
     about = f"nearfield-{__version__}.dist-info"
@@ -44,7 +46,7 @@ def test_it_holds_what_runs_and_no_more(wheel: Path) -> None:
 
 def test_it_runs_where_its_name_says(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = load("scripts/wheel.py", monkeypatch)
-    assert len(list(script.objects_of(wheel))) == 9
+    assert len(list(script.objects_of(wheel))) == 10
     assert script.complaints(wheel) == []
 
 

@@ -1,0 +1,82 @@
+#include "engine/api/started_call.hpp"
+
+#include "engine/base/yield.hpp"
+#include "engine/reducing/wide.hpp"
+
+namespace nearfield::api {
+
+void scale_result(const ProcessGroup& group, const CollectiveCall& what) {
+  if (!what.averages || !collectives::operation(what.call.collective).gets.has(group.rank(), what.call.root)) return;
+  reducing::scale(what.call.recv, what.call.count, what.call.type, 1.0 / group.size());
+}
+
+void judge(ProcessGroup& group, messages::ErrorKind error) {
+  using messages::ErrorKind;
+  if (error == ErrorKind::none) return;
+  if (error == ErrorKind::truncated) throw Failed(NF_TRUNCATED, "a message is longer than the room for it");
+  group.give_up(std::make_exception_ptr(error == ErrorKind::no_memory
+                                            ? Failed(NF_NO_MEMORY, "out of memory")
+                                            : Failed(NF_BROKEN, "the other side of a message could not go on")));
+}
+
+void tell(const messages::Request& request, nf_message* message) {
+  if (message) *message = {request.envelope.source, request.envelope.tag, request.received};
+}
+
+bool StartedCall::test(std::uint64_t nanoseconds) {
+  if (complete()) return true;
+  if (nanoseconds == 0) {
+    group_.process().progress().poll();
+    return complete();
+  }
+  try {
+    return wait_for(nanoseconds);
+  } catch (...) {
+    abandon();
+    group_.give_up(std::current_exception());
+  }
+}
+
+// Bodies of collectives progress by the runner, which their own wait would poll too seldom.
+bool StartedCall::wait_for(std::uint64_t limit) {
+  fibers::Runner& runner = group_.process().runner();
+  std::optional<fibers::Runner::Patience> patience;
+  if (!group_.process().policy().oversubscribed) patience.emplace(runner);
+  const auto done = [&] {
+    if (complete()) return true;
+    runner.poll();
+    return complete();
+  };
+  return group_.wait_until(done, [this](int member) { return awaits(member); }, limit, "in a call with a request");
+}
+
+void StartedCall::wait(std::uint64_t limit) {
+  if (complete()) return;
+  try {
+    if (!wait_for(limit)) group_.give_up_late(arrival_, arrival_ ? "in a collective call" : "in a message");
+  } catch (...) {
+    abandon();
+    group_.give_up(std::current_exception());
+  }
+}
+
+void QueuedCollective::finish(nf_message*) {
+  if (call_.error()) group_.give_up(call_.error());
+  scale_result(group_, what_);
+}
+
+// Its body notices that the group is broken.
+void QueuedCollective::abandon() {
+  group_.team().break_off();
+  while (!complete())
+    if (!group_.process().progress().poll()) yield();
+}
+
+void StartedExchange::finish(nf_message*) { judge(group_, edges.outcome()); }
+
+void StartedMessage::finish(nf_message* message) {
+  judge(group_, request.error);
+  tell(request, message);
+}
+
+}  // namespace nearfield::api

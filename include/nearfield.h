@@ -1,0 +1,162 @@
+/* Collectives and messages between processes of one machine, by shared memory, without any MPI.
+ *
+ * A process joins a group of processes by a callback that exchanges some bytes with the others once, by whatever they
+ * have: a store, a socket, an MPI. From then on the group needs nothing but this library. docs/c-api.md has examples.
+ *
+ * Forms.    Every collective and message takes a request as its last argument. Where it is NULL the call returns when it
+ *           is done. Otherwise it returns at once, and nf_wait() or nf_test() completes it; until then its buffers belong
+ *           to it. What is under way goes on while any thread of the process is in a call of this library.
+ * Order.    All members make the collective calls of a group in the same order, with equal lengths, types, operators and
+ *           roots, whatever the form of each.
+ * Errors.   Functions return NF_OK or another nf_status; nf_error_text() says what went wrong. After NF_INVALID and
+ *           NF_UNSUPPORTED nothing has been done, after NF_TRUNCATED the group is in order. After all others the group is
+ *           broken: every call of every member ends by an error, and what remains is nf_close().
+ * Threads.  Several threads may use one group or several at the same time; collective calls of one group wait for each
+ *           other, in an order that has to be the same in all members. Join and close groups in one thread at a time, and
+ *           complete a request in one thread.
+ * Forks.    A child that was forked must not use the groups of its parent; its calls return NF_INVALID.
+ */
+#ifndef NEARFIELD_H
+#define NEARFIELD_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct nf_group nf_group;
+typedef struct nf_request nf_request;
+
+typedef enum nf_status {
+  NF_OK = 0,
+  NF_INVALID = 1,     /* an argument is wrong */
+  NF_UNSUPPORTED = 2, /* that operator is not defined for that type */
+  NF_UNAVAILABLE = 3, /* these processes cannot share memory: several machines, users or versions; switched off */
+  NF_NO_MEMORY = 4,
+  NF_TIMEOUT = 5,     /* the text names the members that have not come */
+  NF_DIED = 6,        /* a member has ended; the text names it */
+  NF_BROKEN = 7,      /* another member cannot go on, or makes another call */
+  NF_TRUNCATED = 8,   /* a message is longer than the room for it */
+  NF_INTERRUPTED = 9  /* by nf_set_look() */
+} nf_status;
+
+typedef int nf_type;
+enum {
+  NF_BYTE = 0, /* bitwise operators only */
+  NF_INT8 = 1,
+  NF_INT16 = 2,
+  NF_INT32 = 3,
+  NF_INT64 = 4,
+  NF_UINT8 = 5,
+  NF_UINT16 = 6,
+  NF_UINT32 = 7,
+  NF_UINT64 = 8,
+  NF_FLOAT16 = 9,   /* sums and products in float32, rounded once */
+  NF_BFLOAT16 = 10, /* likewise */
+  NF_FLOAT32 = 11,
+  NF_FLOAT64 = 12,
+  NF_COMPLEX64 = 13,  /* two float32: sum, average and product */
+  NF_COMPLEX128 = 14, /* two float64 */
+  NF_BOOL = 15        /* a byte, 0 or 1: sum and maximum are or, product and minimum are and */
+};
+
+typedef int nf_op;
+enum {
+  NF_SUM = 0, /* of integers it wraps */
+  NF_AVG = 1, /* the sum times 1/size: floating point and complex */
+  NF_PROD = 2,
+  NF_MIN = 3,
+  NF_MAX = 4,
+  NF_BAND = 5, /* bitwise: integers, NF_BYTE, NF_BOOL */
+  NF_BOR = 6,
+  NF_BXOR = 7
+};
+
+#define NF_ANY (-1) /* source or tag of a receive */
+
+/* What has come by a receive. */
+typedef struct nf_message {
+  int source; /* rank in the group */
+  int tag;
+  size_t bytes;
+} nf_message;
+
+/* Gives `bytes` bytes at `mine` to all members and stores what all have given to `all`, in the order of ranks. Returns 0,
+ * or anything else for a failure. Called some times by nf_join(), each time by all members with the same length, at most
+ * 1 KiB, and not after it has returned. */
+typedef int (*nf_exchange)(void* context, const void* mine, void* all, size_t bytes);
+
+/* Collective over the processes that are to be members: joins them. On failure all members get an error. Processes that
+ * meet for the first time do that here, at most three different sets of them. */
+int nf_join(int rank, int size, nf_exchange exchange, void* context, nf_group** group);
+/* Local. pre: nothing of the group is under way, or it is broken. */
+int nf_close(nf_group* group);
+int nf_rank(const nf_group* group);
+int nf_size(const nf_group* group);
+/* A call that waits longer than that for others ends by NF_TIMEOUT, to within some 50 ms. 0: never, as at first. */
+int nf_set_timeout(nf_group* group, double seconds);
+
+const char* nf_version(void);
+/* Of the last call in this thread that has failed; valid until its next failure. */
+const char* nf_error_text(void);
+/* "died", ... */
+const char* nf_status_name(int status);
+/* By what the last collective call of this thread without a request was carried, as `nearfield model` names it; "": by
+ * nothing, such as a call of one rank. */
+const char* nf_last_algorithm(void);
+/* Waits of all groups call `look` about every 50 ms, in the thread that waits. It stores 0 to `*end` to let the wait go on;
+ * otherwise that ends by NF_INTERRUPTED. NULL: nobody looks. It must not call this library. */
+int nf_set_look(void (*look)(void* context, int* end), void* context);
+
+/* Memory that members reach without copies in between, aligned to 64 bytes. (So they do allocations of 32 KiB and more of
+ * programs that run with Nearfield's heap.) */
+int nf_alloc(size_t bytes, void** memory);
+int nf_free(void* memory);
+
+/* ---- collectives. `count`: elements. send == recv means in place, where both have one length; see the calls for others.
+ *      Otherwise buffers do not overlap. */
+int nf_barrier(nf_group* group, nf_request** request);
+/* count elements from the root to all. */
+int nf_broadcast(nf_group* group, void* buffer, size_t count, nf_type type, int root, nf_request** request);
+int nf_allreduce(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_op op,
+                 nf_request** request);
+/* recv: of the root only; others may give NULL. */
+int nf_reduce(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_op op, int root,
+              nf_request** request);
+/* send: size * count elements; recv: count elements, the rank's own block of the result. In place it comes to the beginning
+ * of send. */
+int nf_reduce_scatter(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_op op,
+                      nf_request** request);
+/* send: count elements; recv: size * count. In place send lies where the rank's block belongs. */
+int nf_allgather(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_request** request);
+/* The same, to the root only; others may give NULL for recv. */
+int nf_gather(nf_group* group, const void* send, void* recv, size_t count, nf_type type, int root,
+              nf_request** request);
+/* send: size * count elements of the root, others may give NULL; recv: count. In place the root's recv is its block. */
+int nf_scatter(nf_group* group, const void* send, void* recv, size_t count, nf_type type, int root,
+               nf_request** request);
+/* send, recv: size * count elements, a block for each and from each. */
+int nf_alltoall(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_request** request);
+/* The same with blocks of any lengths, in bytes, at any places, in bytes from send and recv: arrays of `size` each, which are
+ * not needed after the call. Not in place. Each pair agrees on its lengths. */
+int nf_alltoallv(nf_group* group, const void* send, const size_t* send_bytes, const size_t* send_at, void* recv,
+                 const size_t* recv_bytes, const size_t* recv_at, nf_request** request);
+
+/* ---- messages, of `bytes` bytes; tags from 0 on. Those of one sender with one tag come in the order of sending. */
+int nf_send(nf_group* group, const void* data, size_t bytes, int target, int tag, nf_request** request);
+/* Room for `bytes` bytes; source or tag may be NF_ANY. With a request `message` is not used: nf_wait has it. May be NULL. */
+int nf_receive(nf_group* group, void* room, size_t bytes, int source, int tag, nf_message* message,
+               nf_request** request);
+
+/* ---- requests. They are freed when they are found to be done, whether by an error or not, and `*request` is NULL then. A
+ *      request that is NULL is done. `message`: of a receive; may be NULL. */
+/* `seconds`: after which NF_TIMEOUT; 0: the group's. */
+int nf_wait(nf_request** request, double seconds, nf_message* message);
+/* Looks for up to so many seconds, 0: once. `*done`: 1 or 0. */
+int nf_test(nf_request** request, double seconds, int* done, nf_message* message);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
