@@ -81,7 +81,7 @@ def source_of(package: str) -> Path:
 # Of mpi4py's suite what makes collective calls, messages of Python objects and one-sided ones.
 MPI4PY = ("cco_buf", "cco_obj", "comm", "win")
 PYTEST_COMMAND = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-# xdllt stops for ever in some runs (Open MPI 4.1 alone: 3 of 10): its ranks go different ways.
+# xdllt stops for ever in some runs (Open MPI 4.1 alone: 4 of 8): its ranks go different ways.
 SCALAPACK = ("xdgblu",)
 
 

@@ -10,6 +10,7 @@ import yaml
 
 from tests.mpi.jobs import HOSTS, ROOT, compile_c, hosts
 from tests.packaging.conftest import clean_environment
+from tests.selection import FULL
 
 MORE_THAN_CPUS = len(os.sched_getaffinity(0)) + 1
 
@@ -70,7 +71,10 @@ def job(host: str) -> str:
     return f"{HOSTS[host].mpiexec} -n {MORE_THAN_CPUS} {compile_c(host, 'contained.c')} 1024"
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize(
+    "host",
+    [*hosts("mpich"), *(pytest.param(*one.values, marks=[*one.marks, FULL]) for one in hosts("openmpi"))],
+)
 def test_the_action_has_later_steps_served(wheel: Path, tmp_path: Path, host: str) -> None:
     runner = Runner(tmp_path)
     runner.action("action", wheel=str(wheel))
@@ -80,6 +84,7 @@ def test_the_action_has_later_steps_served(wheel: Path, tmp_path: Path, host: st
     assert (tmp_path / "page").read_text() == said
 
 
+@pytest.mark.full
 def test_the_action_may_leave_later_steps_alone(wheel: Path, tmp_path: Path) -> None:
     runner = Runner(tmp_path)
     runner.action("action", wheel=str(wheel), preload="false")
@@ -87,6 +92,7 @@ def test_the_action_may_leave_later_steps_alone(wheel: Path, tmp_path: Path) -> 
     assert "libnearfield" in runner.step("nearfield run --log off cat /proc/self/maps")
 
 
+@pytest.mark.full
 def test_the_template_does_the_same(wheel: Path, tmp_path: Path) -> None:
     template = yaml.safe_load((ROOT / "packaging/gitlab/nearfield.yml").read_text())[".nearfield"]
     runner = Runner(tmp_path)
