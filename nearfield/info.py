@@ -40,63 +40,91 @@ def settings_table() -> str:
     return "\n".join(" | ".join(("", *row, "")).strip().replace("|  |", "| |") for row in header + rows)
 
 
-def show(as_json: bool) -> None:
-    """Prints the findings, as JSON or for people."""
+def show(as_json: bool, everything: bool) -> None:
+    """Prints the findings, as JSON (all of them) or for people: in short, or everything."""
     found = gather()
     if as_json:
         print(json.dumps(found, indent=1))
         return
     console = Console(highlight=False, soft_wrap=True)
-    emphasis = (lambda text: f"[bold]{text}[/bold]") if console.is_terminal else str
-    topology, cpus = found["topology"], found["cpus"]
-    console.print(emphasis("Machine"))
-    if "error" in topology:
+    sections = [
+        ("Machine", machine_lines(found)),
+        ("Ways of reaching a peer's memory", reach_lines(found["reach"])),
+        ("Hosts", [f"{name:15} {version}" for name, version in found["hosts"].items()]),
+        (f"Libraries of Nearfield {found['version']}", [" ".join(found["libraries"])]),
+    ]
+    if everything:
+        sections += [
+            ("Memory, and what NEARFIELD_MEMORY places where", placement_lines(found["placement"])),
+            ("Settings", setting_lines(found["settings"])),
+            figures_section(found["machine"]),
+            ("Algorithms", algorithm_lines(found["algorithms"])),
+        ]
+    else:
+        given = [row for row in found["settings"] if row["variable"] in os.environ]
+        sections.append(("Settings in the environment", setting_lines(given) or ["none"]))
+    for title, lines in sections:
+        console.print(f"[bold]{title}[/bold]" if console.is_terminal else title)
+        for line in lines:
+            console.print(f"  {line}", markup=False)
+    if not everything:
         console.print(
-            f"  caches and packages are not known: {topology['error']} (libhwloc.so.15, Debian's libhwloc15); Linux {found['kernel']}"
+            "\n`nearfield info --all`: also memory, all settings, figures of the machine, algorithms", markup=False
         )
+
+
+def machine_lines(found: dict[str, Any]) -> list[str]:
+    """Caches, CPUs that can be used, huge pages."""
+    topology, cpus, pages = found["topology"], found["cpus"], found["pages"]
+    if "error" in topology:
+        lines = [
+            f"caches and packages are not known: {topology['error']} (libhwloc.so.15, Debian's libhwloc15); Linux {found['kernel']}"
+        ]
     else:
         sizes = ", ".join(f"{level} {_bytes(topology[level])}" for level in ("l1d", "l2", "l3"))
-        console.print(
-            f"  {topology['packages']} packages, {topology['cores']} cores; {sizes}; Linux {found['kernel']}"
-        )
-        console.print(f"  groups that share a last-level cache: {', '.join(topology['l3_groups'])}")
+        lines = [
+            f"{topology['packages']} packages, {topology['cores']} cores; {sizes}; Linux {found['kernel']}",
+            f"groups that share a last-level cache: {', '.join(topology['l3_groups'])}",
+        ]
     quota = "no quota" if cpus["quota"] is None else f"quota of {cpus['quota']} CPUs"
-    console.print(f"  CPUs available: {cpus['available']:g} (allowed {cpus['allowed']}, {quota})")
+    lines.append(f"CPUs available: {cpus['available']:g} (allowed {cpus['allowed']}, {quota})")
     if found["session_groups"]:
-        console.print(
-            "  scheduling: every session is a group of its own. Launchers that give each rank a session (MPICH's) then\n"
-            "  make ranks that share CPUs wait longer; `sysctl kernel.sched_autogroup_enabled=0` avoids that"
-        )
-    pages = found["pages"]
+        lines += [
+            "scheduling: every session is a group of its own. Launchers that give each rank a session (MPICH's) then",
+            "make ranks that share CPUs wait longer; `sysctl kernel.sched_autogroup_enabled=0` avoids that",
+        ]
     collapse = "by MADV_COLLAPSE" if pages["collapse"] else f"no: {pages['collapse_why']}"
-    console.print(
-        f"  huge pages in shared memory: {collapse} (transparent: {pages['transparent']})", markup=False
-    )
-    console.print(emphasis("Memory, and what NEARFIELD_MEMORY places where"))
-    for line in placement_lines(found["placement"]):
-        console.print(f"  {line}", markup=False)
-    console.print(emphasis("Ways of reaching a peer's memory"))
-    for way in found["reach"]:
-        console.print(f"  {way['name']:13} {'works' if way['works'] else 'no':6} {way['why']}", markup=False)
-    console.print(emphasis("Hosts"))
-    for name, version in found["hosts"].items():
-        console.print(f"  {name:15} {version}", markup=False)
-    console.print(emphasis(f"Libraries of Nearfield {found['version']}"))
-    console.print("  " + " ".join(found["libraries"]))
-    console.print(emphasis("Settings"))
-    for row in found["settings"]:
-        value = os.environ.get(row["variable"], row["default"])
-        line = f"  {row['variable']:24} {value or '-':8} {row['meaning']} (decided by {row['decides']})"
-        console.print(line, markup=False)
-    machine = found["machine"]
+    return [*lines, f"huge pages in shared memory: {collapse} (transparent: {pages['transparent']})"]
+
+
+def reach_lines(mappers: list[dict[str, Any]]) -> list[str]:
+    """Ways of reaching memory, whether they work, and why not."""
+    return [f"{way['name']:13} {'works' if way['works'] else 'no':6} {way['why']}" for way in mappers]
+
+
+def setting_lines(settings: list[dict[str, str]]) -> list[str]:
+    """Values as they would be here, with their meaning."""
+    return [
+        f"{row['variable']:24} {os.environ.get(row['variable'], row['default']) or '-':8} {row['meaning']}"
+        f" (decided by {row['decides']})"
+        for row in settings
+    ]
+
+
+def figures_section(machine: dict[str, Any]) -> tuple[str, list[str]]:
+    """Figures of the machine, with a title that says where they are from."""
     origin = "" if machine["stored"] else ", not measured yet: those built in"
-    console.print(emphasis("Figures that algorithms are chosen by") + f" ({machine['file']}{origin})")
-    for figure in machine["figures"]:
-        if "simulator" not in figure["meaning"]:
-            console.print(f"  {figure['name']:11} {figure['value']:<10.4g} {figure['meaning']}", markup=False)
-    console.print(emphasis("Algorithms"))
-    for collective, rows in found["algorithms"].items():
-        console.print(f"  {collective:21} {', '.join(row['name'] for row in rows)}")
+    lines = [
+        f"{figure['name']:11} {figure['value']:<10.4g} {figure['meaning']}"
+        for figure in machine["figures"]
+        if "simulator" not in figure["meaning"]
+    ]
+    return f"Figures that algorithms are chosen by ({machine['file']}{origin})", lines
+
+
+def algorithm_lines(algorithms: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Rows of each collective."""
+    return [f"{name:21} {', '.join(row['name'] for row in rows)}" for name, rows in algorithms.items()]
 
 
 def placement_lines(placement: dict[str, Any]) -> list[str]:

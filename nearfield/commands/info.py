@@ -9,12 +9,16 @@ from nearfield.commands.registry import command
 
 @command
 def info(
-    json: Annotated[bool, typer.Option(help="Print JSON.")] = False,
+    json: Annotated[bool, typer.Option(help="Print JSON, of everything.")] = False,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Also memory, all settings, figures of the machine, algorithms."),
+    ] = False,
     settings: Annotated[
         bool, typer.Option(help="Print the settings only, as docs/settings.md has them.")
     ] = False,
 ) -> None:
-    """Show the machine, ways of reaching memory, hosts and settings.
+    """Show the machine, ways of reaching memory, hosts.
 
     Of the CPUs it counts those really available; of ways that do not work here it says why.
     """
@@ -23,4 +27,4 @@ def info(
     if settings:
         typer.echo(settings_table())
     else:
-        show(json)
+        show(json, everything)

@@ -190,7 +190,9 @@ def test_info_is_valid_json_and_tells_why() -> None:
     ways = {way["name"]: way for way in found["reach"]}
     assert ways["mapped"]["works"] and ways["xpmem"]["why"]
     assert {"slots", "partitioned"} <= {row["name"] for row in found["algorithms"]["allreduce"]}
-    assert "NEARFIELD_ALGORITHM" in nearfield("info").stdout
+    short, everything = nearfield("info", NEARFIELD_EAGER="4096").stdout, nearfield("info", "--all").stdout
+    assert "NEARFIELD_ALGORITHM" in everything and "partitioned" in everything
+    assert short.count("\n") < 35 and "NEARFIELD_EAGER" in short and "NEARFIELD_ALGORITHM" not in short
 
 
 def test_the_documentation_has_the_settings_as_they_are() -> None:
