@@ -181,7 +181,8 @@ constexpr SettingRow rows[] = {
      into<&Settings::check>},
     {{"NEARFIELD_ALGORITHM", "", first_rank,
       "`allreduce:partitioned` forces an algorithm where it applies (several: they are tried against each other), "
-      "`alltoall:^slots` excludes one; sentences are separated by `;`, names by `,`. `nearfield info --all` lists the names"},
+      "`alltoall:^slots` excludes one; sentences are separated by `;`, names by `,`. `nearfield info --all` lists the "
+      "names"},
      into<&Settings::algorithm>},
     {{"NEARFIELD_CHOOSE", "trial", first_rank,
       "how algorithms are chosen: `model`, by the cost model alone; `trial`, starting from it, by trials in the first "

@@ -29,7 +29,7 @@ def survey(
     op: Annotated[str, typer.Option(help="Collectives; by default nine.")] = "",
     ranks: Annotated[str, typer.Option(help="Also so many ranks on all CPUs, which then share them.")] = "",
 ) -> None:
-    """Survey a machine: distances, copies, collectives by host and by algorithm, choices.
+    """Survey a machine: distances, copies and collectives.
 
     Needs no root and takes the minutes that it is given; stopped, it goes on where it was. What it writes is one archive, without
     names of machines, users and files, and --report makes a page of one or several.
