@@ -158,7 +158,7 @@ def measure(load: Load, groups: Groups, seconds: float) -> dict[str, list[float]
     agreed = groups["gloo"]
 
     def decided(value: int) -> int:
-        said = torch.tensor([value])
+        said = torch.tensor([int(value)])
         dist.broadcast(said, 0, group=agreed)
         return int(said)
 
