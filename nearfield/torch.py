@@ -374,7 +374,7 @@ class NearfieldGroup(ProcessGroup):
         came = flat.new_empty((self._size, flat.numel()))
         work = self._allgather_base(came, flat)
 
-        def share_out() -> None:
+        def share_out(_given: torch.Tensor = flat) -> None:  # which has to stay until it has gone out
             for tensors, row in zip(outputs, came):
                 for to, part in zip(tensors, row.split([each.numel() for each in tensors])):
                     to.copy_(part.view_as(to))

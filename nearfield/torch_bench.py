@@ -1,4 +1,8 @@
-"""`nearfield bench --torch`: calls and loads of PyTorch (torch_loads.py) by the backends nearfield and gloo, in turns."""
+"""`nearfield bench --torch`: calls and loads of PyTorch (torch_loads.py) by the backends nearfield and gloo.
+
+Jobs of the two alternate. In one process the sockets of the one would leave the ranks on one CPU for the other: readers are woken where
+their writers run, and the kernel does not part them as long as each waits half of the time.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ from nearfield.libraries import ROOT, with_nearfield
 
 OPERATIONS = ("allreduce", "bcast", "allgather", "reduce_scatter", "alltoall", "barrier")
 LOADS = (*OPERATIONS, "ddp", "tensor-parallel")
+BACKENDS = ("nearfield", "gloo")
+PASSES = 2  # jobs of each
 LIMIT = 600  # seconds of a job beyond what it measures
 Row = dict[str, Any]
 
@@ -45,22 +51,32 @@ def run_torch_bench(
     python = python_with_torch()
     if python is None:
         raise ValueError("no Python here has PyTorch with gloo; NEARFIELD_TORCH_PYTHON may name one")
-    return [
-        row for count in ranks for row in _run_job(python, list(loads), count, list(sizes), seconds, heap)
-    ]
+    rows: list[Row] = []
+    for count in ranks:
+        times: dict[tuple[str, int], dict[str, list[float]]] = {}
+        for number in range(2 * PASSES):
+            backend = BACKENDS[number % 2]
+            job = {
+                "backend": backend,
+                "loads": list(loads),
+                "sizes": list(sizes),
+                "seconds": seconds / PASSES,
+            }
+            for cell in _run_job(python, count, job, heap):
+                sides = times.setdefault((cell["op"], cell["bytes"]), {name: [] for name in BACKENDS})
+                sides[backend] += cell["times"]
+        rows += [_row(op, count, length, sides, heap) for (op, length), sides in times.items()]
+    return rows
 
 
-def _run_job(
-    python: str, loads: list[str], count: int, sizes: list[int], seconds: float, heap: str
-) -> list[Row]:
-    cells = sum(1 if each in ("barrier", "ddp") else len(sizes) for each in loads)
+def _run_job(python: str, count: int, asked: dict[str, Any], heap: str) -> list[Row]:
+    cells = len(asked["loads"]) * len(asked["sizes"])
     with tempfile.TemporaryDirectory(prefix="nearfield-torch-") as scratch:
-        asked = json.dumps({"store": f"{scratch}/store", "loads": loads, "sizes": sizes, "seconds": seconds})
         env = os.environ | {"PYTHONPATH": str(ROOT), "WORLD_SIZE": str(count), "OMP_NUM_THREADS": "1"}
         env["PYTHONWARNINGS"] = "ignore"
         if heap == "shared":
             env = with_nearfield(env, ("libnearfield.so", "libnearfield-heap.so"))
-        words = [python, "-m", "nearfield.torch_loads", asked]
+        words = [python, "-m", "nearfield.torch_loads", json.dumps(asked | {"store": f"{scratch}/store"})]
         job = [
             subprocess.Popen(
                 words, env=env | {"RANK": str(r)}, stdout=None if r else subprocess.PIPE, text=True
@@ -68,7 +84,7 @@ def _run_job(
             for r in range(count)
         ]
         try:
-            out, _ = job[0].communicate(timeout=LIMIT + 3 * cells * seconds)
+            out, _ = job[0].communicate(timeout=LIMIT + 3 * cells * asked["seconds"])
             for each in job:
                 each.wait(60)
         finally:
@@ -77,12 +93,12 @@ def _run_job(
                 each.wait()
     if any(each.returncode for each in job):
         raise ValueError(f"a job of {count} ranks has failed: {' '.join(words)}")
-    return [_row(json.loads(line), heap) for line in out.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
 
-def _row(measured: Row, heap: str) -> Row:
-    row = {"op": measured["op"], "ranks": measured["ranks"], "bytes": measured["bytes"], "heap": heap}
-    for name, times in measured["times"].items():
+def _row(op: str, ranks: int, length: int, sides: dict[str, list[float]], heap: str) -> Row:
+    row: Row = {"op": op, "ranks": ranks, "bytes": length, "heap": heap}
+    for name, times in sides.items():
         low, middle, high = statistics.quantiles(times, n=4)
         row |= {f"{name}_us": middle, f"{name}_quartiles_us": [low, high]}
     return row | {"ratio": row["nearfield_us"] / row["gloo_us"]}

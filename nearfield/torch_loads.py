@@ -1,7 +1,7 @@
-"""A rank of `nearfield bench --torch` (torch_bench.py): loads that run by both backends in turns, in one process.
+"""A rank of `nearfield bench --torch` (torch_bench.py): loads by one backend.
 
-RANK, WORLD_SIZE as PyTorch has them; the first argument is a JSON object: store, loads, sizes, seconds. Rank 0 prints a line of
-JSON for each load and size: microseconds of blocks of calls.
+RANK, WORLD_SIZE as PyTorch has them; the first argument is a JSON object: backend, store, loads, sizes, seconds. Rank 0 prints a
+line of JSON for each load and size: microseconds of a call in blocks of calls.
 """
 
 from __future__ import annotations
@@ -19,45 +19,40 @@ import nearfield.torch  # noqa: F401 (the backend)
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 BLOCK = 10e-3  # seconds
-Groups = dict[str, object]
-Load = Callable[[object], None]  # one call in a group
+Load = Callable[[], None]  # one call
 
 
 def all_reduce(count: int) -> Load:
     tensor = torch.ones(count)
-    return lambda group: dist.all_reduce(tensor, dist.ReduceOp.MAX, group=group)
+    return lambda: dist.all_reduce(tensor, dist.ReduceOp.MAX)
 
 
 def broadcast(count: int) -> Load:
     tensor = torch.ones(count)
-    return lambda group: dist.broadcast(tensor, 0, group=group)
+    return lambda: dist.broadcast(tensor, 0)
 
 
 def all_gather(count: int) -> Load:
     own, everybody = torch.ones(count), [torch.ones(count) for _ in range(SIZE)]
-    return lambda group: dist.all_gather(everybody, own, group=group)
+    return lambda: dist.all_gather(everybody, own)
 
 
 def reduce_scatter(count: int) -> Load:
     """Gloo of PyTorch before 2.0 has none: there an allreduce takes its place, as programs have to do."""
     own, everybody = torch.ones(count), torch.ones(count * SIZE)
 
-    def call(group: object) -> None:
-        if dist.get_backend(group) == "gloo":
-            dist.all_reduce(everybody, group=group)
-        else:
-            dist.reduce_scatter_tensor(own, everybody, group=group)
-
-    return call
+    if dist.get_backend() == "gloo":
+        return lambda: dist.all_reduce(everybody)
+    return lambda: dist.reduce_scatter_tensor(own, everybody)
 
 
 def all_to_all(count: int) -> Load:
     given, got = torch.ones(count * SIZE), torch.ones(count * SIZE)
-    return lambda group: dist.all_to_all_single(got, given, group=group)
+    return lambda: dist.all_to_all_single(got, given)
 
 
 def barrier(_: int) -> Load:
-    return lambda group: dist.barrier(group)
+    return dist.barrier
 
 
 def ddp(_: int) -> Load:
@@ -83,13 +78,10 @@ def ddp(_: int) -> Load:
         return nn.Sequential(*layers)
 
     images, labels = torch.randn(16, 3, 32, 32), torch.arange(16) % 10
-    models: dict[object, tuple[nn.Module, torch.optim.Optimizer]] = {}
+    wrapped = nn.parallel.DistributedDataParallel(network(), bucket_cap_mb=1)
+    optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.01)
 
-    def call(group: object) -> None:
-        if group not in models:
-            wrapped = nn.parallel.DistributedDataParallel(network(), process_group=group, bucket_cap_mb=1)
-            models[group] = wrapped, torch.optim.SGD(wrapped.parameters(), lr=0.01)
-        wrapped, optimizer = models[group]
+    def call() -> None:
         optimizer.zero_grad()
         nn.functional.cross_entropy(wrapped(images), labels).backward()
         optimizer.step()
@@ -118,16 +110,16 @@ def tensor_parallel(count: int) -> Load:
     ]
     tokens = torch.randn(rows, hidden, generator=generator)
 
-    def call(group: object) -> None:
+    def call() -> None:
         with torch.no_grad():
             x = tokens
             for qkv, out, up, down in stack:
                 q, k, v = (x @ qkv).split(part, dim=1)
                 y = torch.softmax(q @ k.t(), dim=1) @ v @ out
-                dist.all_reduce(y, group=group)
+                dist.all_reduce(y)
                 x = x + y
                 y = torch.relu(x @ up) @ down
-                dist.all_reduce(y, group=group)
+                dist.all_reduce(y)
                 x = x + y
 
     return call
@@ -145,46 +137,44 @@ LOADS = {
 }
 
 
-def block(load: Load, group: object, calls: int) -> float:
+def block(load: Load, calls: int) -> float:
     """Seconds of a call."""
     start = time.perf_counter()
     for _ in range(calls):
-        load(group)
+        load()
     return (time.perf_counter() - start) / calls
 
 
-def measure(load: Load, groups: Groups, seconds: float) -> dict[str, list[float]]:
-    """Microseconds of a call in blocks of each group, in turns. Rank 0 decides how many."""
-    agreed = groups["gloo"]
+def decided(value: int) -> int:
+    """What rank 0 has."""
+    said = torch.tensor([int(value)])
+    dist.broadcast(said, 0)
+    return int(said)
 
-    def decided(value: int) -> int:
-        said = torch.tensor([value])
-        dist.broadcast(said, 0, group=agreed)
-        return int(said)
 
-    calls = {}
-    for name, group in groups.items():
-        block(load, group, 3)
-        calls[name] = decided(max(int(BLOCK / block(load, group, 5)), 1))
-    times: dict[str, list[float]] = {name: [] for name in groups}
+def measure(load: Load, seconds: float) -> list[float]:
+    """Microseconds of a call in each block; at least three."""
+    block(load, 5)
+    calls = decided(max(int(BLOCK / block(load, 5)), 1))
+    times: list[float] = []
     until = time.monotonic() + seconds
-    while decided(time.monotonic() < until or len(times["gloo"]) < 3):
-        for name, group in groups.items():
-            dist.barrier(group)
-            times[name].append(block(load, group, calls[name]) * 1e6)
+    while decided(time.monotonic() < until or len(times) < 3):
+        dist.barrier()
+        times.append(block(load, calls) * 1e6)
     return times
 
 
 def main() -> None:
     asked = json.loads(sys.argv[1])
     torch.set_num_threads(1)
-    dist.init_process_group("nearfield", init_method=f"file://{asked['store']}", rank=RANK, world_size=SIZE)
-    groups = {"nearfield": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
+    dist.init_process_group(
+        asked["backend"], init_method=f"file://{asked['store']}", rank=RANK, world_size=SIZE
+    )
     for name in asked["loads"]:
         for length in [0] if name in ("barrier", "ddp") else asked["sizes"]:
-            times = measure(LOADS[name](max(length // 4, 1)), groups, asked["seconds"])
+            times = measure(LOADS[name](max(length // 4, 1)), asked["seconds"])
             if RANK == 0:
-                print(json.dumps({"op": name, "bytes": length, "ranks": SIZE, "times": times}), flush=True)
+                print(json.dumps({"op": name, "bytes": length, "times": times}), flush=True)
     dist.barrier()
 
 

@@ -31,7 +31,7 @@ NEWEST = {"GLIBC": GLIBC, "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11), "GCC": (7
 SYSTEMS = re.compile(
     r"(libc|libm)\.so\.6|libdl\.so\.2|libpthread\.so\.0|libgcc_s\.so\.1|ld-linux-[\w-]+\.so\.\d"
 )
-MOST = 8_000_000  # bytes of the file
+MOST = 9_000_000  # bytes of the file
 
 
 def objects_of(wheel: Path) -> Iterator[tuple[str, ELFFile]]:

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "engine/api/started_call.hpp"
-#include "engine/base/out_of_memory.hpp"
 #include "engine/orders/orders.hpp"
 
 #define NF_EXPORT extern "C" __attribute__((visibility("default")))
@@ -42,10 +42,10 @@ int guarded(Body body) {
     return fail(NF_DIED, died.what());
   } catch (const team::Truncated& truncated) {
     return fail(NF_TRUNCATED, truncated.what());
-  } catch (const std::runtime_error& broken) {
-    return fail(NF_BROKEN, broken.what());
-  } catch (const OutOfMemory&) {
+  } catch (const std::bad_alloc&) {
     return fail(NF_NO_MEMORY, "out of memory");
+  } catch (const std::exception& broken) {
+    return fail(NF_BROKEN, broken.what());
   }
 }
 

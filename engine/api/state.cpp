@@ -5,6 +5,7 @@
 #include "engine/api/failed.hpp"
 #include "engine/base/made.hpp"
 #include "engine/choosing/choose.hpp"
+#include "engine/choosing/chooser.hpp"
 #include "engine/choosing/tuned.hpp"
 #include "engine/context/pool.hpp"
 

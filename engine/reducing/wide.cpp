@@ -1,5 +1,6 @@
 #include "engine/reducing/wide.hpp"
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <cstring>

@@ -101,6 +101,12 @@ def test_its_command_finds_everything_in_the_package(installed: Path, tmp_path: 
     assert run(installed, "--version", cwd=tmp_path).stdout.strip() == __version__
     info = json.loads(run(installed, "info", "--json", cwd=tmp_path).stdout)
     assert info["version"] == __version__ and len(info["libraries"]) == 6
+    without_mpi = run(
+        installed.parent / "python",
+        *("-c", "from nearfield import engine; print(engine.library().nf_version().decode())"),
+        cwd=tmp_path,
+    )
+    assert without_mpi.stdout.strip() == __version__, without_mpi.stderr
     explained = run(installed, "explain", "allreduce", "--ranks", 4, cwd=tmp_path)
     assert explained.returncode == 0 and "allreduce of 8 bytes on 4 ranks" in explained.stdout, (
         explained.stderr

@@ -218,7 +218,12 @@ def coalesced(drawn, ours, gloo):
     dist.all_reduce_coalesced(a)
     for each in b:
         dist.all_reduce(each, group=gloo)
-    return a, b
+    got = [[torch.zeros_like(t) for t in tensors] for _ in range(SIZE)]
+    expected = [[torch.zeros_like(t) for _ in range(SIZE)] for t in tensors]
+    dist.all_gather_coalesced(got, tensors)
+    for parts, each in zip(expected, tensors, strict=True):
+        dist.all_gather(parts, each, group=gloo)
+    return a + sum(got, []), b + [parts[r] for r in range(SIZE) for parts in expected]
 
 
 def reduce_scatter() -> None:
