@@ -69,7 +69,8 @@ def show(as_json: bool, everything: bool) -> None:
             console.print(f"  {line}", markup=False)
     if not everything:
         console.print(
-            "\n`nearfield info --all`: also memory, all settings, figures of the machine, algorithms", markup=False
+            "\n`nearfield info --all`: also memory, all settings, figures of the machine, algorithms",
+            markup=False,
         )
 
 
