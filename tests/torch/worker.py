@@ -268,7 +268,11 @@ def types() -> None:
             "average of int32",
         ),
         (lambda: dist.all_reduce(torch.ones(2, device="meta")), ValueError, "CPU tensors"),
-        (lambda: dist.all_gather([torch.ones(2)], torch.ones(2)), ValueError, f"there are {SIZE} ranks"),
+        (
+            lambda: dist.all_gather([torch.ones(2)] * (SIZE + 1), torch.ones(2)),
+            ValueError,
+            f"there are {SIZE} ranks",
+        ),
         (
             lambda: dist.all_gather_into_tensor(torch.ones(1), torch.ones(2)),
             ValueError,
