@@ -64,7 +64,7 @@ class Drawn:
         """The same elements with gaps, or in another order of memory, or as they are."""
         kind = self.all.randrange(4)
         if kind == 1 and tensor.dim() == 2:
-            return tensor.t().contiguous().t()
+            return tensor.t().clone(memory_format=torch.contiguous_format).t()
         if kind == 2:
             wide = torch.zeros((*tensor.shape, 3), dtype=tensor.dtype)
             wide[..., 1] = tensor
