@@ -64,7 +64,7 @@ class Drawn:
         """The same elements with gaps, or in another order of memory, or as they are."""
         kind = self.all.randrange(4)
         if kind == 1 and tensor.dim() == 2:
-            return tensor.t().contiguous().t()
+            return tensor.t().clone(memory_format=torch.contiguous_format).t()
         if kind == 2:
             wide = torch.zeros((*tensor.shape, 3), dtype=tensor.dtype)
             wide[..., 1] = tensor
@@ -268,7 +268,11 @@ def types() -> None:
             "average of int32",
         ),
         (lambda: dist.all_reduce(torch.ones(2, device="meta")), ValueError, "CPU tensors"),
-        (lambda: dist.all_gather([torch.ones(2)], torch.ones(2)), ValueError, f"there are {SIZE} ranks"),
+        (
+            lambda: dist.all_gather([torch.ones(2)] * (SIZE + 1), torch.ones(2)),
+            ValueError,
+            f"there are {SIZE} ranks",
+        ),
         (
             lambda: dist.all_gather_into_tensor(torch.ones(1), torch.ones(2)),
             ValueError,
