@@ -1,5 +1,7 @@
 """What a rank's memory is above the plain host's: bytes, as the kernel counts them."""
 
+from pathlib import Path
+
 import pytest
 
 from bench.memory import Bytes, measure, middle
@@ -16,7 +18,16 @@ MIB = 1024  # KiB
 SLACK = MIB / 4
 SEGMENT = MIB / 2  # of its own, before anything is sent
 FASTBOX, FASTBOXES = MIB / 8, 4 * MIB  # of a pair of few ranks; of a rank at most
-COPY_BUFFERS = 2 * MIB  # more only where a core's private cache is beyond 1 MiB
+
+
+def private_cache() -> float:
+    """KiB of the second-level cache of a core; 0 where the system does not say."""
+    size = Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
+    return float(size.read_text().strip().removesuffix("K")) if size.exists() else 0
+
+
+# They rotate over twice the private cache of a core.
+COPY_BUFFERS = max(2 * MIB, 2 * private_cache())
 
 
 def taken(host: str, ranks: int, nearfield: bool = True, talk: tuple[str, ...] = ()) -> Bytes:
