@@ -4,15 +4,15 @@
     python bench/suites.py [--hosts mpich,openmpi] [--ranks 5] [--runs 3] [--modes plain,nearfield] [--out FILE.json] [NAME...]
     python bench/suites.py --table FILE.json
 
-Those of Python are PyPI's, with MPICH and Open MPI of PyPI, the rest Debian's; packages: libfftw3-dev scalapack-mpi-test. What is not prepared is left out with a line. --out adds to what is there. A run
-has suite, host, mode, ranks, seconds (wall time), ran (tests, of the rank that ran most) and failed (names, of all ranks).
+Those of Python are PyPI's, with MPICH and Open MPI of PyPI, the rest Debian's; packages: libfftw3-dev scalapack-mpi-test. What is not
+prepared is left out with a line. --out adds to what is there. A run has suite, host, mode, ranks, seconds (wall time), ran (tests, of the
+rank that ran most) and failed (names, of all ranks; exit status -1: it was ended after LIMIT).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import signal
 import statistics
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from nearfield.hosts import HOSTS, Host, launch_command, launcher_environment  # noqa: E402
-from tests.mpi.jobs import kill_tree  # noqa: E402
+from tests.mpi import jobs  # noqa: E402
 
 PLACE = ROOT / "build/suites"
 LIMIT = 40  # seconds of a job, which is ended then and counts as failed
@@ -80,7 +80,7 @@ def source_of(package: str) -> Path:
 # Of mpi4py's suite what makes collective calls, messages of Python objects and one-sided ones.
 MPI4PY = ("cco_buf", "cco_obj", "comm", "win")
 PYTEST_COMMAND = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-# xdllt stops for ever in some runs (Open MPI 4.1 alone: 4 of 8): its ranks go different ways.
+# xdllt did not end within 15 s in some runs (Open MPI 4.1 alone: 4 of 8).
 SCALAPACK = ("xdgblu",)
 
 
@@ -127,42 +127,18 @@ def run(suite: Suite, kind: str, mode: str, ranks: int) -> Run:
     env = launcher_environment(host, mode == OURS) | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     ran, failed = 0, set()
     with tempfile.TemporaryDirectory() as scratch:
-        where, jobs = suite.jobs(kind, Path(scratch))
+        where, programs = suite.jobs(kind, Path(scratch))
         begin = time.monotonic()
-        for program in jobs:
-            text, status = run_job(launch_command(host, ranks, program), env, where)
-            numbers = [int(number) for number in re.findall(suite.ran, text)]
+        for program in programs:
+            job = jobs.run(launch_command(host, ranks, program), env, LIMIT, where)
+            numbers = [int(number) for number in re.findall(suite.ran, job.text)]
             ran += max(numbers, default=0)
-            found = set(re.findall(suite.failed, text))
+            found = set(re.findall(suite.failed, job.text))
             # One that fails without a word of which test it was.
+            status = -1 if job.timed_out else job.returncode
             failed |= found or ({f"{Path(program[-1]).name}: exit status {status}"} if status else set())
-            if os.environ.get("SUITES_SHOW"):
-                print(text[-int(os.environ["SUITES_SHOW"]) :])
         seconds = time.monotonic() - begin
     return Run(suite.name, host.name, mode, ranks, seconds, ran, sorted(failed))
-
-
-def run_job(words: list[str], env: dict[str, str], where: Path) -> tuple[str, int]:
-    """What a job printed, and its exit status; -1 where it did not end within LIMIT."""
-    with tempfile.TemporaryFile("w+", errors="replace") as out:
-        job = subprocess.Popen(
-            words,
-            env=env,
-            cwd=where,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
-        try:
-            status = job.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            status = -1
-        finally:
-            kill_tree(job.pid)  # a launcher that is ended by a signal may leave its ranks
-            job.wait()
-        out.seek(0)
-        return out.read(), status
 
 
 def table(runs: list[Run]) -> list[str]:

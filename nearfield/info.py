@@ -15,14 +15,18 @@ from nearfield.hosts import find_hosts
 from nearfield.libraries import library_directory, program
 
 
-def gather() -> dict[str, Any]:
-    """The probe's findings, with version, libraries and hosts. Raises NotBuilt."""
-    found = json.loads(
+def probe() -> dict[str, Any]:
+    """The findings of nearfield-probe. Raises NotBuilt."""
+    return json.loads(
         subprocess.run([str(program("nearfield-probe"))], capture_output=True, text=True).stdout
     )
+
+
+def gather() -> dict[str, Any]:
+    """The probe's findings, with version, libraries and hosts. Raises NotBuilt."""
     libraries = sorted(path.name for path in library_directory().glob("libnearfield*.so"))
     hosts = {name: host_version(host) for name, host in find_hosts().items()}
-    return {"version": __version__, "libraries": libraries, "hosts": hosts, **found}
+    return {"version": __version__, "libraries": libraries, "hosts": hosts, **probe()}
 
 
 def settings_table() -> str:

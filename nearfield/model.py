@@ -12,6 +12,7 @@ import os
 import socket
 import statistics
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,11 @@ def constants() -> list[Cell]:
 def ask(command: str, operation: str, ranks: str, sizes: str, machine: str) -> list[Cell]:
     """What nearfield-model answers, a dictionary per line. Raises ValueError for what it does not know."""
     return _answers(command, operation, ranks, sizes, *machine_file(machine))
+
+
+def lines_between(pairs: Sequence[tuple[int, int]]) -> list[Cell]:
+    """Cells of a pair of CPUs that this process may use: first, second, ns (a cache line one way; 0: not measured)."""
+    return _answers("lines", *(f"{first}-{second}" for first, second in pairs))
 
 
 def _answers(*words: str) -> list[Cell]:

@@ -6,25 +6,24 @@ what a rank gives goes in equal parts to all other members, in the operations of
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nearfield import toml
-from nearfield.libraries import program
+from nearfield.info import probe
 from nearfield.mapping import Problem, Traffic, best_mapping
-from nearfield.model import machine_file
+from nearfield.model import lines_between, machine_file
 from nearfield.recording import load, total
 from nearfield.survey.places import RELATIONS, Place, pairs_of, places_here, relation
 
 Record = dict[str, Any]
 ALL_BLOCKS = ("MPI_Alltoall", "MPI_Ialltoall", "MPI_Alltoall_init")
 PAIRS = 24  # of CPUs whose lines are measured
+DEFAULT_LINE, DEFAULT_COPY = 100.0, 0.018  # those of engine/machine/machine.hpp
 
 
 @dataclass(frozen=True)
@@ -77,12 +76,8 @@ def _figures(told: dict[str, Any], lines: dict[str, float]) -> Figures:
     return Figures(tuple(of[name] for name in RELATIONS), tuple(copies[name] for name in RELATIONS))
 
 
-DEFAULT_LINE, DEFAULT_COPY = 100.0, 0.018  # those of engine/machine/machine.hpp
-
-
 def _figures_here() -> dict[str, float]:
-    done = subprocess.run([str(program("nearfield-probe"))], capture_output=True, text=True)
-    return {row["name"]: row["value"] for row in json.loads(done.stdout)["machine"]["figures"]}
+    return {row["name"]: row["value"] for row in probe()["machine"]["figures"]}
 
 
 def _lines_here(places: Sequence[Place]) -> dict[str, float]:
@@ -91,12 +86,8 @@ def _lines_here(places: Sequence[Place]) -> dict[str, float]:
     pairs = pairs_of(places, PAIRS)
     if not pairs:
         return {}
-    words = [str(program("nearfield-model")), "lines", *(f"{one}-{other}" for one, other in pairs)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode:
-        raise ValueError(done.stderr.strip())
     found: dict[str, list[float]] = {}
-    for row in map(json.loads, done.stdout.splitlines()):
+    for row in lines_between(pairs):
         if row["ns"] > 0:
             found.setdefault(relation(by_cpu[row["first"]], by_cpu[row["second"]]), []).append(row["ns"])
     return {name: statistics.median(lines) for name, lines in found.items()}

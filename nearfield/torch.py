@@ -351,8 +351,7 @@ class NearfieldGroup(ProcessGroup):
                 byref(request),
             )
         )
-        back = _back(output, to)
-        return StartedCall(self, request, output, lambda: (given, back and back()))
+        return self._started(request, output, to, given)
 
     # ---------------------------------------------------------------- movement
     def broadcast(self, tensors: Tensors | torch.Tensor, opts: Any = None, root: int = 0) -> StartedCall:
@@ -391,8 +390,7 @@ class NearfieldGroup(ProcessGroup):
                 self._group, given.data_ptr(), to.data_ptr(), _bytes(given), engine.BYTE, byref(request)
             )
         )
-        back = _back(output, to)
-        return StartedCall(self, request, output, lambda: (given, back and back()))
+        return self._started(request, output, to, given)
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> StartedCall:
         own, root = _only(inputs), opts.rootRank
@@ -436,6 +434,12 @@ class NearfieldGroup(ProcessGroup):
                 byref(request),
             )
         )
+        return self._started(request, output, to, given)
+
+    def _started(
+        self, request: c_void_p, output: torch.Tensor, to: torch.Tensor, given: torch.Tensor
+    ) -> StartedCall:
+        """A call that brings `given`, which stays until then, to `to`, which may stand for `output`."""
         back = _back(output, to)
         return StartedCall(self, request, output, lambda: (given, back and back()))
 

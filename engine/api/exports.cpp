@@ -78,14 +78,13 @@ void expect_buffers(const ProcessGroup& group, const collectives::Call& call) {
   expect(call.recv || !operation.gets.blocks(rank, size, call.root), "there is no room for the result: it is NULL");
 }
 
-int begin(ProcessGroup& group, CollectiveCall& what, const void* send, void* recv, int root, nf_request** request) {
+void begin(ProcessGroup& group, CollectiveCall& what, const void* send, void* recv, int root, nf_request** request) {
   what.call.send = send;
   what.call.recv = recv;
   what.call.root = root;
   expect_rank(group, root, "the root");
   expect_buffers(group, what.call);
   last_algorithm = group.collective(what, where(request));
-  return NF_OK;
 }
 
 int reduce(Collective collective, nf_group* group, const void* send, void* recv, std::size_t count, nf_type type,

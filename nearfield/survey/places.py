@@ -88,12 +88,12 @@ def placements(places: Sequence[Place], more: Sequence[int] = ()) -> list[Placem
     if not found:
         found[every] = Placement("2 ranks, one CPU", every, 2)
     there = {(one.cpus, one.ranks) for one in found.values()}
-    crowded = [
+    oversubscribed = [
         Placement(f"{ranks} ranks on {len(every)} CPUs", every, ranks)
         for ranks in dict.fromkeys(more)
         if (every, ranks) not in there
     ]
-    return [*found.values(), *crowded]
+    return [*found.values(), *oversubscribed]
 
 
 def pairs_of(places: Sequence[Place], most: int) -> list[tuple[int, int]]:

@@ -147,17 +147,13 @@ class Survey:
 
     def _lines(self) -> Record:
         most = max(1, int(60 * self.minutes * SHARE_OF_LINES / SECONDS_OF_A_LINE))
-        pairs = [f"{first}-{second}" for first, second in pairs_of(self.places, most)]
+        pairs = pairs_of(self.places, most)
         until = time.monotonic() + 2 * 60 * self.minutes * SHARE_OF_LINES
         rows: list[Record] = []
         for index in range(0, len(pairs), AT_ONCE):
             if time.monotonic() > until:
                 return {"rows": rows, "failed": LATE}
-            words = [str(program("nearfield-model")), "lines", *pairs[index : index + AT_ONCE]]
-            done = subprocess.run(words, capture_output=True, text=True)
-            rows += [json.loads(line) for line in done.stdout.splitlines()]
-            if done.returncode:
-                raise ValueError(done.stderr)
+            rows += model.lines_between(pairs[index : index + AT_ONCE])
         return {"rows": rows}
 
     def _by_host(self, step: Step, share: float) -> Record:

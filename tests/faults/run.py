@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tests.faults.seeded import PATCHES, PRESETS, Fault, Finder, all_faults
+from tests.mpi.jobs import kill_tree
 
 ROOT = PATCHES.parents[1]
 TIERS = ("make test", "make test-all")
@@ -88,7 +88,7 @@ class Copy:
             try:
                 status = job.wait(limit)
             except subprocess.TimeoutExpired:
-                os.killpg(job.pid, signal.SIGKILL)
+                kill_tree(job.pid)  # jobs have sessions of their own
                 job.wait()
                 status = None
             out.seek(0)

@@ -96,19 +96,28 @@ def command(host: str, ranks: int, program: list[str], options: tuple[str, ...] 
     return launch_command(HOSTS[host], ranks, program, options)
 
 
-def run(arguments: list[str], env: dict[str, str], timeout: float) -> Completed:
-    """Runs a command in a session of its own; after `timeout` seconds all of it is killed."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+def run(arguments: list[str], env: dict[str, str], timeout: float, cwd: Path | None = None) -> Completed:
+    """Runs a command in a session of its own; after `timeout` seconds, or when we are interrupted, all of it is killed."""
+    file = functools.partial(tempfile.TemporaryFile, "w+", errors="backslashreplace")
+    with file() as out, file() as err:
         process = subprocess.Popen(
-            arguments, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            arguments,
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
         )
         timed_out = False
         try:
             process.wait(timeout)
         except subprocess.TimeoutExpired:
             timed_out = True
-            kill_tree(process.pid)
-            process.wait()
+        finally:
+            if process.poll() is None:
+                kill_tree(process.pid)
+                process.wait()
         out.seek(0)
         err.seek(0)
         return Completed(process.returncode, out.read(), err.read(), timed_out)
