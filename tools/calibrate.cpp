@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <vector>
 
@@ -182,7 +183,10 @@ void learn_states(Machine& machine, Shared& shared, int first, const std::vector
         return 0.0;
       });
     }
-    if (found.fill > 0) learn(machine, found);
+    if (found.fill == 0) continue;
+    found.times = machine::measured_enough;
+    found.hour = double(std::time(nullptr) / 3600);
+    learn(machine, found);
   }
 }
 

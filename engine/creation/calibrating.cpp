@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <new>
 
 namespace nearfield::creation {
@@ -45,12 +46,14 @@ PairCosts Calibrating::run(int rank, const Area& area, std::byte* base) try {
     return {};
   }
   process_.begin_calibration();
-  const auto found =
-      pair.first([&](double line) { return line < implausible && !known_pair(process_.machine(), line); });
+  const double hour = double(std::time(nullptr) / 3600);
+  auto found = pair.first(
+      [&](double line) { return line < implausible && to_be_measured(process_.machine(), line, hour); });
   if (!found || found->line >= implausible) return {};
   // The figures of siblings, which share private caches, say nothing about other cores. Virtual CPUs may be siblings
   // for a while only, and choices that are right for siblings take three times as long for others.
   const bool siblings = found->fill > 0 && found->left < found->own;
+  found->hour = hour;
   if (found->fill > 0 && !siblings) process_.learn(*found);
   const PairCosts* const known = known_pair(process_.machine(), found->line);
   return known ? *known : siblings ? process_.machine().near_pair : *found;

@@ -64,6 +64,8 @@ constexpr MachineField fields[] = {
      pair_cost<&Machine::near_pair, &PairCosts::left>},
     {"pair_fill", "ns per byte: into a copy buffer that has rested", pair_cost<&Machine::near_pair, &PairCosts::fill>},
     {"pair_empty", "ns per byte: out of it", pair_cost<&Machine::near_pair, &PairCosts::empty>},
+    {"pair_times", "how often these were measured", pair_cost<&Machine::near_pair, &PairCosts::times>},
+    {"pair_hour", "when last, in hours since 1970", pair_cost<&Machine::near_pair, &PairCosts::hour>},
     {"far_line", "ns: the same in the next state; 0: no other is known",
      pair_cost<&Machine::far_pair, &PairCosts::line>},
     {"far_own", "as pair_own", pair_cost<&Machine::far_pair, &PairCosts::own>},
@@ -71,18 +73,24 @@ constexpr MachineField fields[] = {
     {"far_left", "as pair_left", pair_cost<&Machine::far_pair, &PairCosts::left>},
     {"far_fill", "as pair_fill", pair_cost<&Machine::far_pair, &PairCosts::fill>},
     {"far_empty", "as pair_empty", pair_cost<&Machine::far_pair, &PairCosts::empty>},
+    {"far_times", "as pair_times", pair_cost<&Machine::far_pair, &PairCosts::times>},
+    {"far_hour", "as pair_hour", pair_cost<&Machine::far_pair, &PairCosts::hour>},
     {"third_line", "ns: the same in the third", further<0, &PairCosts::line>},
     {"third_own", "as pair_own", further<0, &PairCosts::own>},
     {"third_copy", "as pair_copy", further<0, &PairCosts::copy>},
     {"third_left", "as pair_left", further<0, &PairCosts::left>},
     {"third_fill", "as pair_fill", further<0, &PairCosts::fill>},
     {"third_empty", "as pair_empty", further<0, &PairCosts::empty>},
+    {"third_times", "as pair_times", further<0, &PairCosts::times>},
+    {"third_hour", "as pair_hour", further<0, &PairCosts::hour>},
     {"fourth_line", "ns: the same in the fourth", further<1, &PairCosts::line>},
     {"fourth_own", "as pair_own", further<1, &PairCosts::own>},
     {"fourth_copy", "as pair_copy", further<1, &PairCosts::copy>},
     {"fourth_left", "as pair_left", further<1, &PairCosts::left>},
     {"fourth_fill", "as pair_fill", further<1, &PairCosts::fill>},
     {"fourth_empty", "as pair_empty", further<1, &PairCosts::empty>},
+    {"fourth_times", "as pair_times", further<1, &PairCosts::times>},
+    {"fourth_hour", "as pair_hour", further<1, &PairCosts::hour>},
     {"net_latency", "ns: a short message from node to node, one way", network<&Network::latency>},
     {"net_message", "ns: from one short message of a rank to its next", network<&Network::message>},
     {"net_byte", "ns per byte of a rank's long messages", network<&Network::byte>},
@@ -98,6 +106,10 @@ auto places(Constness& machine) {
 }
 
 double apart(double a, double b) { return std::abs(std::log(a / b)); }
+double of_a_byte(const PairCosts& costs) { return costs.own + costs.copy + costs.left + costs.fill + costs.empty; }
+
+// Hours between one measurement of a job and the next: a file is not of one busy minute, hour or day alone.
+constexpr double rests[std::size_t(measured_enough)] = {0, 0, 0, 1, 24};
 
 }  // namespace
 
@@ -181,12 +193,30 @@ const PairCosts* slower_pair(const Machine& machine, double line, bool slowest) 
   return found;
 }
 
-void learn(Machine& machine, const PairCosts& found) {
+bool to_be_measured(const Machine& machine, double line, double hour) {
+  const PairCosts* const known = known_pair(machine, line);
+  if (!known) return true;
+  if (!like(line, known->line) || known->times >= measured_enough) return false;
+  return std::abs(hour - known->hour) >= rests[std::size_t(known->times)];
+}
+
+void learn(Machine& machine, const PairCosts& measured) {
   constexpr std::size_t most = std::tuple_size_v<decltype(places(machine))>;
   std::array<PairCosts, most + 1> states;
+  PairCosts found = measured;
   std::size_t count = 0;
-  for (const PairCosts* each : places(machine))  // what is like it has been measured again
-    if (each->line > 0 && !like(each->line, found.line)) states[count++] = *each;
+  for (const PairCosts* each : places(machine)) {
+    if (each->line <= 0) continue;
+    if (!like(each->line, measured.line)) {
+      states[count++] = *each;
+    } else if (measured.times < measured_enough) {  // it has been measured again
+      const double times = std::max(found.times, each->times);
+      if (of_a_byte(*each) < of_a_byte(found)) found = *each;
+      found.times = times;
+      found.hour = measured.hour;
+    }
+  }
+  found.times = std::min(found.times + 1, measured_enough);
   states[count++] = found;
   std::sort(states.begin(), states.begin() + count,
             [](const PairCosts& a, const PairCosts& b) { return a.line < b.line; });

@@ -17,6 +17,8 @@ struct PairCosts {
   double left = 0;   // the other writes them again: time beyond that before they were read
   double fill = 0;   // into a copy buffer that has not been used for a while (memory/copy_buffers.hpp)
   double empty = 0;  // out of it, by the other
+  double times = 0;  // how often they have been measured; `measured_enough`: by a command, alone
+  double hour = 0;   // when last, in hours since 1970
 };
 
 // Times of bytes between nodes, as programs of the host MPI measure them. A *lane* is one rank of each node; many lanes
@@ -80,13 +82,18 @@ Result<void> store_machine(const std::string& path, const Machine& machine);
 const PairCosts* known_pair(const Machine& machine, double line);
 // Returns the times known of the next state in which a line takes longer, or of the last one; may be null.
 const PairCosts* slower_pair(const Machine& machine, double line, bool slowest);
-// Stores measured times in `machine`, as those of their state.
-void learn(Machine& machine, const PairCosts& found);
+// Returns whether the times of the state in which a line takes that long should be measured in that hour: what was
+// measured beside other programs is too long, so jobs measure again, less and less often.
+bool to_be_measured(const Machine& machine, double line, double hour);
+constexpr double measured_enough = 5;
+// Stores measured times in `machine`, as those of their state. What took less before stays, since competitors only
+// make it longer, unless `measured.times` is enough.
+void learn(Machine& machine, const PairCosts& measured);
 
 }  // namespace nearfield::machine
 
 namespace nearfield {
 using machine::cpu_model, machine::machine_fields, machine::MachineField, machine::read_machine,
-    machine::read_stored_machine, machine::store_machine;
+    machine::read_stored_machine, machine::store_machine, machine::to_be_measured;
 using machine::PairCosts, machine::Machine, machine::Network;
 }  // namespace nearfield

@@ -140,6 +140,39 @@ TEST(PairCosts, OfAMeshIsOne) {
   EXPECT_EQ(machine.far_pair.line, 0);
 }
 
+// What a busy machine has shown stays until a quiet hour.
+TEST(PairCosts, AreMeasuredAgainAndTheLeastStay) {
+  Machine machine;
+  EXPECT_TRUE(to_be_measured(machine, 100, 0));
+  PairCosts busy = pair_costs(100), quiet = pair_costs(110);
+  busy.left *= 3;
+  busy.hour = 1000;
+  learn(machine, busy);
+  EXPECT_TRUE(to_be_measured(machine, 100, 1000));
+  EXPECT_FALSE(to_be_measured(machine, 40, 1000));  // siblings on one core, for a while
+  quiet.hour = 1000;
+  learn(machine, quiet);
+  EXPECT_EQ(machine.near_pair.line, 110);
+  EXPECT_EQ(machine.near_pair.left, quiet.left);
+  EXPECT_TRUE(to_be_measured(machine, 100, 1000));
+  learn(machine, busy);
+  EXPECT_EQ(machine.near_pair.left, quiet.left);
+  EXPECT_EQ(machine.near_pair.times, 3);
+  EXPECT_FALSE(to_be_measured(machine, 100, 1000));  // not of one busy hour alone
+  EXPECT_TRUE(to_be_measured(machine, 100, 1001));
+  busy.hour = 1001;
+  learn(machine, busy);
+  EXPECT_FALSE(to_be_measured(machine, 100, 1002));
+  EXPECT_TRUE(to_be_measured(machine, 100, 1025));
+  busy.hour = 1025;
+  learn(machine, busy);
+  EXPECT_EQ(machine.near_pair.left, quiet.left);
+  EXPECT_FALSE(to_be_measured(machine, 100, 9000));
+  busy.times = machine::measured_enough;  // somebody has asked for it
+  learn(machine, busy);
+  EXPECT_EQ(machine.near_pair.left, busy.left);
+}
+
 // ---------------------------------------------------------------- copy buffers of teams
 collectives::Call allgather(std::size_t bytes, std::vector<std::byte>& send, std::vector<std::byte>& recv) {
   return {collectives::Collective::allgather, bytes, send.data(), recv.data()};
