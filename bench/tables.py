@@ -2,6 +2,8 @@
 
 best   Nearfield's time by that of the best plain host at that size (medians, the same state)
 floor  Nearfield's time by that of bare code in the same run
+
+Files of applications (`nearfield bench --app`) become the picture of the README: python bench/tables.py FILE... > docs/plots/programs.svg
 """
 
 from __future__ import annotations
@@ -57,5 +59,11 @@ def short(size: int) -> str:
 
 
 if __name__ == "__main__":
-    found = json.loads(Path(sys.argv[1]).read_text())
-    print(table(found, sys.argv[2] if len(sys.argv) > 2 else "best"))
+    files = [word for word in sys.argv[1:] if word not in ("best", "floor")]
+    found = [row for file in files for row in json.loads(Path(file).read_text())]
+    if all("app" in row for row in found):
+        from nearfield.plots import plot_applications
+
+        print(plot_applications(found))
+    else:
+        print(table(found, "floor" if "floor" in sys.argv else "best"))

@@ -342,7 +342,12 @@ def save(rows: list[Row], json_path: Path | None, report_path: Path | None, svg_
 
         write_report(rows, report_path)
     if svg_path:
-        from nearfield.plots import plot, plot_protocols
+        from nearfield.plots import plot, plot_applications, plot_protocols
 
-        forced = len({row.get("protocol") for row in rows}) > 1
-        svg_path.write_text(plot_protocols(rows) if forced else plot(pairs(rows)))
+        if rows and "app" in rows[0]:
+            text = plot_applications(rows)
+        elif len({row.get("protocol") for row in rows}) > 1:
+            text = plot_protocols(rows)
+        else:
+            text = plot(pairs(rows))
+        svg_path.write_text(text)

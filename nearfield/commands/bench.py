@@ -182,7 +182,7 @@ def bench(
             beside=neighbours,
         )
         apps.show(results)
-        save(results, json, None, None)
+        save(results, json, None, svg)
         return
     operations, lengths, each = op.split(","), parse_sizes(sizes, quick), 0.15 if quick else seconds
     if torch:
