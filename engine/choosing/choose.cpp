@@ -115,6 +115,7 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   }
   Chosen chosen;
   if (rows.empty()) return chosen;
+  for (const Ranked& each : rows) chosen.leaves = std::max(chosen.leaves, left_behind(shape, *each.row, call));
   const double without_hope = oversubscribed ? hopeless_oversubscribed : shape.size > 2 ? hopeless_several : hopeless;
   chosen.promising = tuning::rank(rows, without_hope, oversubscribed ? candidates_oversubscribed : candidates);
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });

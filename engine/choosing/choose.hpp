@@ -35,6 +35,7 @@ struct Chosen {
   const collectives::Algorithm *best = nullptr, *staged = nullptr;
   std::vector<const collectives::Algorithm*> promising;  // worth a trial, the best first
   double cost = 0;                                       // of the best, with what it leaves behind, ns
+  double leaves = 0;                                     // what a row leaves behind at most, ns
   bool forced = false;                                   // by the override
 };
 Chosen choose(const team::Shape& shape, std::string_view override_text, const collectives::Call& call);

@@ -136,6 +136,7 @@ void Chooser::begin(const Call& call, Cell& cell) {
   cell.event = 0;
   if (!tries_ || chosen.promising.size() < 2) return;
   cell.tuner = std::make_unique<Tuner>(std::move(chosen.promising), chosen.cost, collectives::rooted(call.collective));
+  cell.tuner->may_leave(chosen.leaves);
   cell.event = cell.calls + pace().first;
 }
 

@@ -97,7 +97,9 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   // Called around all reads of `tick`, of one member's buffer or of all (-1), whose writer may ask for the time.
   std::uint64_t begin_reading(std::uint64_t tick, int member = -1) const;
   void end_reading(std::uint64_t tick, std::uint64_t begun) {
-    if (begun) report_reading(tick, processor::ticks() - begun);
+    if (!begun) return;
+    processor::await_all();
+    report_reading(tick, processor::ticks() - begun);
   }
   void report_reading(std::uint64_t tick, std::uint64_t took);  // 0: no writer has asked
   void post(std::uint64_t tick) {

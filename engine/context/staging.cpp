@@ -127,10 +127,10 @@ std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, B
   if (!shape_.oversubscribed() && bytes) {
     Filling& sampled = sampled_[std::size_t(use)];
     if (sampled.tick) note_sample(sampled);
-    const auto choice = handover_[std::size_t(use)].next(bytes);
+    offset = take_room(tick, bytes);
+    const auto choice = handover_[std::size_t(use)].next(bytes, offset);
     filling_.kind = choice.kind;
     filling_.sample = choice.sample && !sampled.tick;
-    offset = take_room(tick, bytes);
   }
   if (!offset) offset = staging_offset_ + (tick % buffers) * buffer_bytes();
   filling_.place = offset | filling_.kind | (filling_.sample ? place_sampled : 0);
@@ -143,6 +143,7 @@ void CollectiveContext::publish_place() {
   mine_->place[filling_.tick % buffers] = filling_.place | sum_of(length_) << sum_shift;
   mine_->lengths[filling_.tick % buffers] = length_;
   if (filling_.sample) {
+    processor::await_all();
     Filling& sampled = sampled_[std::size_t(filling_.use)];
     sampled = filling_;
     sampled.begun = processor::ticks() - filling_.begun;

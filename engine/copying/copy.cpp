@@ -53,14 +53,15 @@ void copy_large(void* to, const void* from, std::size_t bytes, Store store) noex
                 bytes - lines * line);
     return;
   }
-  if (store == Store::temporal || bytes < streaming_pays) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
+  if (store == Store::temporal || bytes < streaming_pays) std::memcpy(to, from, bytes);
+  else copy_past(to, from, bytes);
+}
+
+void copy_past(void* to, const void* from, std::size_t bytes) noexcept {
   CopyLines& stream = streaming_lines();
   auto* d = static_cast<std::byte*>(to);
   const auto* s = static_cast<const std::byte*>(from);
-  const std::size_t head = (line - reinterpret_cast<std::uintptr_t>(d) % line) % line;
+  const std::size_t head = std::min((line - reinterpret_cast<std::uintptr_t>(d) % line) % line, bytes);
   const std::size_t lines = (bytes - head) / line, tail = bytes - head - lines * line;
   std::memcpy(d, s, head);
   stream(d + head, s + head, lines);

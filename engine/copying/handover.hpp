@@ -17,8 +17,9 @@ inline constexpr std::array<Kinds, 4> handover_kinds{{{Store::vector, Store::vec
 struct HandoverRows {
   static constexpr std::size_t family = 2;
   static constexpr std::size_t kinds = handover_kinds.size();
-  static constexpr unsigned first = 12;  // up to 4 KiB, 8, 16, more
-  static constexpr std::size_t count = 4;
+  static constexpr unsigned first = 10;  // up to 1 KiB, 2, 4, 8, 16, more
+  static constexpr std::size_t count = 6;
+  static constexpr std::size_t in_own_buffers = 4096;
   static constexpr unsigned watch_every(std::size_t) { return tuning::constants::samples_of_best; }
   static constexpr float clearly(std::size_t, std::size_t, std::size_t) {
     return float(tuning::constants::clearly_stores);

@@ -17,7 +17,7 @@ struct GettingRows {
   static constexpr std::size_t family = 0;
   static constexpr std::size_t kinds = 3;
   static constexpr unsigned first = 12;  // up to 4 KiB, twice that, and so on; more than 2 MiB
-  static constexpr std::size_t count = 11;
+  static constexpr std::size_t count = 11, in_own_buffers = 0;
   static constexpr float clearly(std::size_t, std::size_t, std::size_t) {
     return float(tuning::constants::clearly_stores);
   }

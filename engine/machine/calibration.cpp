@@ -25,6 +25,7 @@ template <class Work>
 double timed(Work work) {
   const std::uint64_t start = nanoseconds();
   work();
+  processor::await_all();
   return double(nanoseconds() - start) / double(room_bytes);
 }
 
@@ -94,7 +95,8 @@ std::optional<PairCosts> Calibration::first(const std::function<bool(double line
   found.copy = words.copy;
   for (std::size_t k = 0; k < copying::handover_kinds.size(); ++k) {
     const double fill = median(fills[k]), empty = words.empty[k];
-    if (fill > 0 && (k == 0 || fill + empty < found.fill + found.empty)) found.fill = fill, found.empty = empty;
+    if (fill > 0 && (k == 0 || fill + empty < found.fill + found.empty))
+      found.fill = fill, found.empty = empty, found.kind = double(k);
   }
   return found;
 }

@@ -17,6 +17,7 @@ struct PairCosts {
   double left = 0;   // the other writes them again: time beyond that before they were read
   double fill = 0;   // into a copy buffer that has not been used for a while (memory/copy_buffers.hpp)
   double empty = 0;  // out of it, by the other
+  double kind = 0;   // of the stores and loads by which fill and empty take so long (copying::handover_kinds)
   double times = 0;  // how often they have been measured; `measured_enough`: by a command, alone
   double hour = 0;   // when last, in hours since 1970
 };

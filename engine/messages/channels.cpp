@@ -88,17 +88,19 @@ void Channels::open_ring(int member, const Cell& cell) {
 
 // The reader waits for the record's first line. That is written last, and at one go: the reader fetches it again and
 // again, and each time what is written to it afterwards has to wait for it.
-static void write_dense(Record& record, const Envelope& envelope, const std::byte* from, std::size_t bytes) {
+static void write_dense(Record& record, const Envelope& envelope, const std::byte* from, std::size_t bytes,
+                        bool streams) {
   std::byte* const to = payload_of(record, bytes);
   const std::size_t beside = 64 - place_of_payload(bytes);
-  if (bytes > beside) copying::copy(to + beside, from + beside, bytes - beside);
+  if (streams) copying::copy_past(to + beside, from + beside, bytes - beside);
+  else if (bytes > beside) copying::copy(to + beside, from + beside, bytes - beside);
   copying::copy(to, from, beside);
   record.envelope = envelope;
 }
 
 static void write_record(Record& record, const Envelope& envelope, std::span<const std::byte> note,
-                         const layout::Data& data) {
-  if (note.empty() && data.dense()) return write_dense(record, envelope, data.address, data.bytes);
+                         const layout::Data& data, bool streams = false) {
+  if (note.empty() && data.dense()) return write_dense(record, envelope, data.address, data.bytes, streams);
   std::byte* const to = payload_of(record, note.size() + data.bytes);
   if (data.bytes) layout::gather(to + note.size(), data, 0, data.bytes);
   if (!note.empty()) std::memcpy(to, note.data(), note.size());
@@ -113,7 +115,7 @@ void Channels::write_to_ring(To& to, Record& record, Kind kind, std::size_t payl
     if (step.marks & sampled_record) [[unlikely]]
       to.ring.begin_sample();
   }
-  write(record);
+  write(record, publications[step.kind].streams);
   to.ring.publish(&record, kind, payload, step.marks);
   if (publications[step.kind].demotes)
     for (std::size_t at = 0; at < record_length(payload); at += 64)
@@ -125,7 +127,7 @@ bool Channels::push_short(int member, Envelope envelope, const std::byte* from, 
   To& to = to_[std::size_t(member)];
   Record* const record = to.ring ? to.ring.reserve(bytes) : nullptr;
   if (!record) return false;
-  write_to_ring(to, *record, Kind::eager, bytes, [&](Record& each) { write_dense(each, envelope, from, bytes); });
+  write_to_ring(to, *record, Kind::eager, bytes, [&](Record& each, bool streams) { write_dense(each, envelope, from, bytes, streams); });
   mailboxes_.wake(member);
   return true;
 }
@@ -139,7 +141,7 @@ bool Channels::push(int member, Kind kind, const Envelope& envelope, std::span<c
   if (to.ring) {
     Record* const record = to.ring.reserve(payload);
     if (!record) return false;
-    write_to_ring(to, *record, kind, payload, [&](Record& each) { write_record(each, envelope, note, data); });
+    write_to_ring(to, *record, kind, payload, [&](Record& each, bool streams) { write_record(each, envelope, note, data, streams); });
   } else {
     Cell* const cell = free_cell();
     if (!cell) return false;

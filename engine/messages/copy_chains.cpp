@@ -49,28 +49,33 @@ CopyChains::CopyChains(Mailboxes& mailboxes, Channels& channels, InProgress& in_
       in_progress_(in_progress),
       counts_(counts),
       pool_(mailboxes),
-      peer_(std::size_t(mailboxes.count())) {}
+      peer_(std::size_t(mailboxes.count())) {
+  // Stores that suit another state take six times as long, and what is tried against copy buffers would win.
+  const PairCosts& pair = mailboxes.pair_costs();
+  if (pair.line > 0 && pair.kind < double(copying::handover_kinds.size()))
+    copying::Handover::expect(std::uint8_t(pair.kind));
+}
 
 // ---------------------------------------------------------------- the sender's side
 
-// By which kinds the next bytes go to this member.
-copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes) {
+// By which kinds the next bytes go to this member, through a buffer at that offset.
+copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes, std::uint64_t offset) {
   PerMember& peer = peer_[std::size_t(member)];
   if (!channels_.has_ring_to(member)) return {peer.handover.best(bytes), false};
   if (peer.sample.pending) {
     const std::uint64_t reported = channels_.sample_from(member), drained = reported & 0xffffffff;
-    if (reported >> 32 != peer.sample.number) return {peer.handover.best(bytes), false};
+    if (reported >> 32 != peer.sample.number) return {peer.handover.next(bytes, offset).kind, false};
     peer.sample.pending = false;
     if (drained != not_drained) peer.handover.note(peer.sample.kind, peer.sample.bytes, peer.sample.ticks + drained);
   }
-  return peer.handover.next(bytes);
+  return peer.handover.next(bytes, offset);
 }
 
 bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
   const auto taken = pool_.take(std::min(data.bytes, longest_buffer()), 8);
   if (!taken.buffer) return false;
   CopyBuffer& buffer = *taken.buffer;
-  const auto choice = next_kinds(member, data.bytes);
+  const auto choice = next_kinds(member, data.bytes, taken.offset);
   const copying::Kinds kinds = copying::handover_kinds[choice.kind];
   buffer.drain = std::uint32_t(kinds.drain);
   buffer.sample = choice.sample;
@@ -87,6 +92,7 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
     buffer.filled.store(std::uint32_t(at += bytes), std::memory_order_release);  // SYNC: buffer-filled
   }
   if (choice.sample) {
+    processor::await_all();
     auto& sample = peer_[std::size_t(member)].sample;
     sample = {true, choice.kind, std::uint32_t(sample.number + 1), data.bytes, processor::ticks() - start};
   }
@@ -105,7 +111,7 @@ bool CopyChains::begin(Request& request) {
   const bool acknowledged = bytes > taken.buffer->capacity || request.mode == Mode::synchronous;
   const BuffersNote note{taken.offset, bytes, acknowledged};
   request.part = InBuffers{.chain = {taken.offset, taken.offset}, .acknowledged = acknowledged};
-  begin_buffer(request, *taken.buffer);
+  begin_buffer(request, taken);
   if (!channels_.push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&note, 1)), {})) {
     drop_sample(request);
     request.part = {};
@@ -119,8 +125,9 @@ bool CopyChains::begin(Request& request) {
 }
 
 // Before the receiver knows of it.
-void CopyChains::begin_buffer(Request& request, CopyBuffer& buffer) {
-  const auto choice = next_kinds(request.member, buffer.capacity);
+void CopyChains::begin_buffer(Request& request, const BufferPool::Taken& taken) {
+  CopyBuffer& buffer = *taken.buffer;
+  const auto choice = next_kinds(request.member, buffer.capacity, taken.offset);
   InBuffers& part = *request.in_buffers();
   part.kind = choice.kind;
   part.sampled = choice.sample;
@@ -148,7 +155,7 @@ bool CopyChains::continue_chain(Request& request, std::uint64_t length) {
   auto next = pool_.take(std::min(length - chain.position, longest_buffer()), spared);
   if (!next.buffer && matched) next = pool_.take_spare(request, request.member);
   if (!next.buffer) return false;
-  begin_buffer(request, *next.buffer);
+  begin_buffer(request, next);
   if (chain.buffer) {
     pool_.own(chain.buffer).next.store(next.offset, std::memory_order_release);  // SYNC: buffer-next
     if (chain.buffer != chain.first) pool_.lend(chain.buffer);
@@ -178,6 +185,7 @@ bool CopyChains::fill(Request& request, std::uint64_t length, Guard& guard) {
     const std::uint64_t start = part.sampled ? processor::ticks() : 0;
     fill_from(request.data, chain.position, buffer.data + chain.in_buffer, bytes,
               copying::handover_kinds[part.kind].fill);
+    if (part.sampled) processor::await_all();
     const std::uint64_t took = part.sampled ? processor::ticks() - start : 0;
     guard.take();
     request.busy = false;
@@ -278,7 +286,10 @@ bool CopyChains::drain(Request& request, Guard& guard) {
       const std::uint64_t start = buffer.sample ? processor::ticks() : 0;
       if (begin < end)
         drain_into(request.data, begin, buffer.data + chain.in_buffer, end - begin, copying::Store(buffer.drain));
-      if (buffer.sample) chain.ticks += std::uint32_t(processor::ticks() - start);
+      if (buffer.sample) {
+        processor::await_all();
+        chain.ticks += std::uint32_t(processor::ticks() - start);
+      }
       guard.take();
       request.busy = false;
       chain.position += filled - chain.in_buffer;

@@ -70,8 +70,8 @@ class CopyChains {
     } sample;                // of the handover, until the receiver tells its part
     std::uint64_t kept = 0;  // bytes of its unexpected messages that lie in its buffers
   };
-  copying::Handover::Choice next_kinds(int member, std::uint64_t bytes);
-  void begin_buffer(Request& request, CopyBuffer& buffer);
+  copying::Handover::Choice next_kinds(int member, std::uint64_t bytes, std::uint64_t offset);
+  void begin_buffer(Request& request, const BufferPool::Taken& taken);
   void drop_sample(Request& request);
   bool continue_chain(Request& request, std::uint64_t length);
   bool copy_out(UnexpectedMessage& message);

@@ -34,6 +34,8 @@ class Mailboxes {
   void meet(std::span<const std::uint64_t> offsets);  // all members know those of all
 
   team::Process& process() const { return process_; }
+  // Times of bytes between the first two members, in the state in which they have met.
+  const PairCosts& pair_costs() const { return pair_costs_; }
   int me() const { return me_; }
   int count() const { return count_; }
   std::byte* base(int member) const { return base_[std::size_t(member)]; }
@@ -64,6 +66,7 @@ class Mailboxes {
 
  private:
   team::Process& process_;
+  const PairCosts pair_costs_;
   const int me_, count_;
   std::vector<std::byte*> base_;
   std::vector<reach::Peer*> peer_;

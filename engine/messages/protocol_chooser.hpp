@@ -32,13 +32,18 @@ class ProtocolChooser {
     bool timed = false;    // then over() is told when it was accepted and when it was through
     bool advised = false;  // the next ones need not ask
   };
+  // What the first message of a cell is told; ns.
+  struct Estimate {
+    double one_copy, leaves = 0;  // what one copy leaves behind where programs write to their buffers again
+    bool staged_first = false;  // two copies should take less with that
+  };
   // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `turn`: whether a
-  // block may begin. `estimate`: what the first way should take; ns.
-  Chosen next(std::uint64_t bytes, bool by_calls, double estimate, bool turn = true, bool mapped = true) {
-    const State* const ways = mapped ? all : all + 1;
+  // block may begin.
+  Chosen next(std::uint64_t bytes, bool by_calls, Estimate estimate, bool turn = true, bool mapped = true) {
     auto& cell = cell_[mapped][bytes];
     if (!cell) cell = std::make_unique<Cell>(mapped && by_calls ? 3 : 2, estimate);
     Cell& c = *cell;
+    const State* const ways = !mapped ? all + 1 : c.staged_first ? staged_before_direct : all;
     ++c.calls;
     const bool decided = c.trials.decided(), alone = c.open++ == 0;
     c.crossed = !alone;
@@ -68,9 +73,14 @@ class ProtocolChooser {
 
  private:
   static constexpr State all[] = {State::direct, State::staged, State::by_calls};
+  static constexpr State staged_before_direct[] = {State::staged, State::direct, State::by_calls};
   struct Cell {
-    Cell(std::size_t candidates, double estimate) : trials(candidates, estimate, false) {}
+    Cell(std::size_t candidates, const Estimate& estimate)
+        : trials(candidates, estimate.one_copy, false), staged_first(estimate.staged_first) {
+      trials.may_leave(estimate.leaves);
+    }
     tuning::Trials trials;
+    const bool staged_first;
     std::uint64_t calls = 0;
     unsigned open = 0;     // messages under way
     bool crossed = false;  // another one was accepted since the one that may be timed

@@ -24,17 +24,19 @@ namespace nearfield::messages {
 
 struct Publication {
   const char *name, *needs, *about;
-  bool demotes, ahead;
+  bool demotes, ahead, streams;
   bool possible() const { return !demotes || processor::can_demote(); }
 };
 // In the order of Publishing. Those that need an instruction are the last.
 inline constexpr Publication publications[] = {
     {"keep", "nothing", "its lines stay in the cache of the writer; the reader asks for them when the first has come",
-     false, false},
-    {"ahead", "nothing", "the reader asks for the lines while it waits for the first", false, true},
+     false, false, false},
+    {"ahead", "nothing", "the reader asks for the lines while it waits for the first", false, true, false},
+    {"stream", "nothing", "whole lines of payload go past the caches: the writer need not fetch what the reader has", false,
+     false, true},
     {"demote", "CLDEMOTE", "the writer sends them to the shared cache, where the reader finds them sooner on a mesh",
-     true, false},
-    {"demote-ahead", "CLDEMOTE", "both", true, true},
+     true, false, false},
+    {"demote-ahead", "CLDEMOTE", "both", true, true, false},
 };
 inline std::size_t possible_publications() {
   return std::size_t(std::ranges::count_if(publications, [](const Publication& each) { return each.possible(); }));
@@ -44,10 +46,10 @@ struct PublicationRows {
   static constexpr std::size_t family = 3;
   static constexpr std::size_t kinds = std::size(publications);
   static constexpr unsigned first = 7;  // up to 128 bytes, 256 and so on; more than 1 KiB
-  static constexpr std::size_t count = 5;
+  static constexpr std::size_t count = 5, in_own_buffers = 0;
   static constexpr unsigned watch_every(std::size_t) { return tuning::constants::samples_of_best; }
   static constexpr float clearly(std::size_t, std::size_t, std::size_t) {
-    return float(tuning::constants::clearly_stores);
+    return float(tuning::constants::clearly_published);
   }
 };
 
@@ -97,6 +99,7 @@ class PublicationTrials {
       listen(ring);
     } else {
       planned_ = samples_.next(length);
+      if (planned_.sample) ring.expect_sample();
     }
     step_.kind = samples_.best(length);
     step_.marks = asks_ahead(step_.kind);

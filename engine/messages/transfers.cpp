@@ -196,11 +196,13 @@ const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request)
 State Transfers::try_way(Request& request, bool by_calls, bool mapped) {
   static const std::uint64_t slice = processor::ticks_in(5'000'000);  // ns, in which large messages fit as well
   const bool turn = (processor::ticks() / slice & 1) == (mailboxes_.me() < request.member);
+  const auto* const mapper =
+      mapped ? reach::mappers()[request.offered.transfer->from.place.mapper()] : memory_.calls(request.member);
+  const PairCosts& pair = mailboxes_.pair_costs();
+  const bool staged_first = pair.line > 0 && pair.copy + pair.left > pair.fill + pair.empty;
   const ProtocolChooser::Chosen chosen = peer_[std::size_t(request.member)].chooser.next(
       request.received, by_calls,
-      (mapped ? reach::mappers()[request.offered.transfer->from.place.mapper()] : memory_.calls(request.member))
-          ->time(double(request.received)),
-      turn, mapped);
+      {mapper->time(double(request.received)), pair.left * double(request.received), staged_first}, turn, mapped);
   request.offered.tried = true;
   request.offered.mapped = mapped;
   request.offered.transfer->advised = chosen.advised;

@@ -87,6 +87,7 @@
 namespace nearfield::processor {
 
 inline void await_loads() { asm volatile("dmb ishld" ::: "memory"); }
+inline void await_all() { asm volatile("dsb ish\n\tisb" ::: "memory"); }
 /* Streaming stores are ordinary stores here (Highway's Stream), and ordered like them. */
 inline void finish_streams() {}
 #ifndef NEARFIELD_MODEL

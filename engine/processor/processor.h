@@ -7,6 +7,9 @@
      await_loads()           between two polls without a pause: the second load does not begin before the first has its
                              value. Without it the processor loads many rounds ahead, and discards all of these loads
                              when the polled line changes, so that it sees the change later
+     await_all()             before a look at the clock: until earlier loads and stores are done. Else it is read while
+                             stores of some kilobytes have yet to fetch their lines, and only those that have a fence
+                             of their own seem dear
      finish_streams()        orders earlier streaming stores before a release store that follows
      ticks()                 a monotonic clock of one rate on all cores of a machine, with a resolution of nanoseconds
      ticks_in(nanoseconds)   approximate number of ticks, for time slices: correct within a factor of four

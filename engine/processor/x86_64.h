@@ -80,6 +80,10 @@
 namespace nearfield::processor {
 
 inline void await_loads() { __builtin_ia32_lfence(); }
+inline void await_all() {
+  __builtin_ia32_mfence();
+  __builtin_ia32_lfence();
+}
 inline void finish_streams() { __builtin_ia32_sfence(); }
 #ifndef NEARFIELD_MODEL
 inline void pause() { __builtin_ia32_pause(); }

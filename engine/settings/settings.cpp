@@ -54,6 +54,7 @@ template <>
 constexpr Named<Publishing> names<Publishing>[] = {{"auto", Publishing::automatic},
                                                    {"keep", Publishing::keep},
                                                    {"ahead", Publishing::ahead},
+                                                   {"stream", Publishing::stream},
                                                    {"demote", Publishing::demote},
                                                    {"demote-ahead", Publishing::demote_ahead}};
 template <>
@@ -234,9 +235,9 @@ constexpr SettingRow rows[] = {
      into<&Settings::protocol>},
     {{"NEARFIELD_PUBLISH", "auto", each_rank,
       "how short messages of several cache lines are handed over, by the setting of the rank that sends: `keep` leaves "
-      "the lines with it, `ahead` has a receiver that waits ask for them before they are there, `demote` sends them to "
-      "the shared cache (CLDEMOTE, Intel from Sapphire Rapids on; elsewhere it does nothing), `demote-ahead` both. By "
-      "default what takes the least time per receiver and length"},
+      "the lines with it, `ahead` has a receiver that waits ask for them before they are there, `stream` writes them past "
+      "the caches, `demote` sends them to the shared cache (CLDEMOTE, Intel from Sapphire Rapids on; elsewhere it does "
+      "nothing), `demote-ahead` both. By default what takes the least time per receiver and length"},
      into<&Settings::publishing>},
     {{"NEARFIELD_EAGER", "16384", each_rank,
       "bytes up to which a send never waits for its receiver, whatever that does: without a copy buffer such a message "

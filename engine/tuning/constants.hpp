@@ -9,6 +9,7 @@ namespace units {
 using ns = double;
 using times = double;  // of what the row says
 using calls = std::uint32_t;
+using places = std::size_t;
 using bytes = std::size_t;
 }  // namespace units
 

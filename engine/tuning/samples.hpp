@@ -1,9 +1,15 @@
 // Which row costs least where a use costs little more than a look at the clock: kinds of stores. One process decides
 // alone, and goes on to find out.
 //
-//   first uses    one of some is timed, of each row in turn, the first of each not counted; else the best of others
+//   first uses    one of some is timed, of each row in turn, the first of each not counted; else the best of others.
+//                 What counts is the second of a row's times from below: one is short by luck, where the other side
+//                 came late, and any number are long, since others had the CPU
 //   then          the best; it is timed now and then, and now and then another row has another chance
 //   a change      of the best row's cost that stays: all are tried again
+//
+// Kinds leave memory behind in their own ways: lines that were streamed are in no cache, and seem cheap to whoever fills
+// them next, by whatever kind. So of short buffers that are handed out in turn each kind has a few that no other fills,
+// and what counts is what it takes there from the second turn on.
 //
 // No kind of stores is best everywhere: rep movsb is twice as fast as vector stores on one CPU and three times slower
 // on the next, streaming stores win between cores without a common last-level cache and lose within one. Virtual CPUs
@@ -12,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "engine/base/globals.hpp"
 #include "engine/tuning/change.hpp"
@@ -20,8 +27,8 @@
 namespace nearfield::tuning {
 
 // Rows: the number of their `family` (Globals::best_row); how many `kinds`; for lengths up to 2^first and `count` - 1
-// classes beyond, `clearly(kind, than, group)`, the part of the cost of `than` at which a kind is better, and
-// `watch_every(group)`.
+// classes beyond, `clearly(kind, than, group)`, the part of the cost of `than` at which a kind is better,
+// `watch_every(group)`, and up to which length kinds have buffers of their own, `in_own_buffers`.
 template <class Rows>
 class Samples {
  public:
@@ -32,9 +39,11 @@ class Samples {
     bool sample = false;    // its cost is to be reported
   };
 
-  Choice next(std::size_t bytes) {
+  // `at`: where the memory lies that is filled, among what is handed out in turn.
+  Choice next(std::size_t bytes, std::size_t at = 0) {
     Cell& cell = cell_[bytes];
     if (cell.uses++ == 0) cell.best = best_elsewhere(bytes);
+    if (bytes <= Rows::in_own_buffers) return next_of_buffers(cell, bytes, at);
     if (cell.tried < tries()) {
       if (cell.uses % constants::samples_apart != 0) return {cell.best, false};
       return {std::uint8_t(cell.tried % kinds_), true};
@@ -52,16 +61,20 @@ class Samples {
     float& known = cell.cost[kind];
     if (cell.tried < tries()) {
       // The first of each finds cold lines.
-      if (cell.tried++ >= kinds_) known = std::min(known, cost);
+      if (cell.tried++ >= kinds_) {
+        float& least = cell.least[kind];
+        known = std::min(known, std::max(least, cost));
+        least = std::min(least, cost);
+      }
       cell.settle(cell_.class_of(bytes));
       if (cell.tried == tries()) best_of_all(bytes).store(cell.best, std::memory_order_relaxed);
       return;
     }
     if (kind != cell.best) {
-      known = std::min(cost, (known + cost) / 2);  // rarely seen: what is good now counts, and is soon known better
+      known += (std::min(cost, 2 * known) - known) * float(constants::samples_weight);
     } else if (!differs(cost, known)) {
       cell.strange = 0;
-      known += (cost - known) / 4;
+      known += (cost - known) * float(constants::samples_weight);
     } else if (++cell.strange >= constants::samples_changed) {
       cell = Cell{};
       return;
@@ -69,6 +82,10 @@ class Samples {
     cell.settle(cell_.class_of(bytes));
   }
 
+  // What is best until there are samples.
+  static void expect(std::uint8_t kind) {
+    for (auto& best : globals().best_row[Rows::family]) best.store(kind, std::memory_order_relaxed);
+  }
   // What has been best in this process, from any thread.
   static std::uint8_t best_elsewhere(std::size_t bytes) { return best_of_all(bytes).load(std::memory_order_relaxed); }
 
@@ -78,14 +95,29 @@ class Samples {
   }
 
  private:
+  struct Cell;
+  Choice next_of_buffers(Cell& cell, std::size_t bytes, std::size_t at) const {
+    constexpr std::size_t apart = constants::buffers_apart;
+    const std::size_t group = cell_.class_of(bytes);
+    const std::size_t number = at >> (Rows::first + group);  // of a buffer
+    cell.turns += at < std::exchange(cell.last, at) && cell.turns < 2;
+    if (number % apart == 0) return {std::uint8_t(number / apart % kinds_), cell.turns > 1};
+    return {cell.best, cell.tried == tries() && cell.uses % Rows::watch_every(group) == 0};
+  }
+
   static constexpr std::size_t kinds = Rows::kinds;
   std::size_t tries() const { return constants::samples_each * kinds_; }
   static constexpr float never = std::numeric_limits<float>::max();
   struct Cell {
-    Cell() { cost.fill(never); }
-    std::array<float, kinds> cost;  // ticks per byte
+    Cell() {
+      cost.fill(never);
+      least.fill(never);
+    }
+    std::array<float, kinds> cost;   // ticks per byte
+    std::array<float, kinds> least;  // that counted in the first uses
     std::uint32_t uses = 0, tried = 0, strange = 0;
-    std::uint8_t best = 0;
+    std::uint8_t best = 0, turns = 0;
+    std::size_t last = 0;  // where the last one was
     void settle(std::size_t group) {
       if (cost[best] == never) return;  // what was best for others stays until it can be compared
       for (std::size_t k = 0; k < kinds; ++k)

@@ -26,19 +26,6 @@ std::vector<float> undisturbed(std::vector<float> between) {
   return between;
 }
 
-// ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear: where those of both
-// overlap, or differ among themselves as much as from each other, or by more than a call can leave behind.
-float behind(const Candidate& a, const Candidate& b) {
-  const auto its = undisturbed(a.between), other = undisturbed(b.between);
-  if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < constants::clear_blocks) return 0;
-  const float gap = std::max(its.front() - other.back(), other.front() - its.back());
-  const float spread = std::max(its.back() - its.front(), other.back() - other.front());
-  const float more = median_of(its) - median_of(other);
-  const bool clear = gap > 0 && gap >= float(constants::clear_gap) * spread &&
-                     std::abs(more) <= float(constants::clear_most) * std::max(a.median(), b.median());
-  return clear ? more : 0;
-}
-
 }  // namespace
 
 const Pace& pace() noexcept {
@@ -100,6 +87,19 @@ void Trials::end_block(std::span<const float> times, float between) {
     if (candidate.times.size() > 1 && candidate.at_best() + least_between(candidate) > limit * (best + pause))
       candidate.left = false;
   next();
+}
+
+// ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear: where those of both
+// overlap, or differ among themselves as much as from each other, or by more than a call can leave behind.
+float Trials::behind(const Candidate& a, const Candidate& b) const {
+  const auto its = undisturbed(a.between), other = undisturbed(b.between);
+  if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < constants::clear_blocks) return 0;
+  const float gap = std::max(its.front() - other.back(), other.front() - its.back());
+  const float spread = std::max(its.back() - its.front(), other.back() - other.front());
+  const float more = median_of(its) - median_of(other);
+  const bool clear = gap > 0 && gap >= float(constants::clear_gap) * spread &&
+                     std::abs(more) <= float(constants::clear_most) * std::max({a.median(), b.median(), leaves_});
+  return clear ? more : 0;
 }
 
 float Trials::estimate(const Candidate& candidate) const { return candidate.median() + behind(candidate, best()); }

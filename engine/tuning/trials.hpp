@@ -66,6 +66,9 @@ class Trials {
   Trials(std::size_t count, double estimate, bool together, unsigned timed = most_timed,
          std::uint64_t first = pace().first);
 
+  // By figures of the machine a call may add so many ns to the time until the next one.
+  void may_leave(double nanoseconds) { leaves_ = float(nanoseconds); }
+
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }
   std::span<const Candidate> candidates() const { return candidates_; }
@@ -120,6 +123,7 @@ class Trials {
   unsigned tried_calls() const { return tried_calls_; }
 
  private:
+  float behind(const Candidate& a, const Candidate& b) const;
   unsigned block_calls() const { return 1 + timed_; }
   std::uint64_t pause_calls() const;
   void rest(std::uint64_t now);
@@ -131,6 +135,7 @@ class Trials {
   bool decided_ = false, together_;
   std::uint64_t event_;
   double spent_ = 0, timed_ns_ = 0;
+  float leaves_ = 0;
   unsigned tried_calls_ = 0;
   std::vector<float> window_;
   float baseline_ = 0;

@@ -18,9 +18,7 @@ void copy_and_learn(std::atomic_flag& busy, Trials& trials, const std::array<cop
   }
   const std::uint64_t begin = processor::ticks();
   copying::copy(to, from, bytes, stores[choice.kind]);
-  // Without it the clock is read long before the last stores are done, whose time code after the copy would pay.
-  full_fence();
-  processor::await_loads();
+  processor::await_all();  // code after the copy would pay for the last stores
   trials.note(choice.kind, bytes, processor::ticks() - begin);
   busy.clear(std::memory_order_release);  // SYNC: landing-busy
 }

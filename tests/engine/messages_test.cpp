@@ -653,6 +653,25 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
   EXPECT_EQ(pair(body, run_processes), 1);  // the one that was killed
 }
 
+TEST(Messages, APeerThatDiesBeforeItSendsIsReported) {
+  const auto body = [](Messenger& m, PageBootstrap& bootstrap, int rank) {
+    std::byte memory[8];
+    Request r;
+    prepare(r, false, 1 - rank, 0, memory, sizeof memory);
+    m.start(r);
+    bootstrap.meet();
+    if (rank == 0) raise(SIGKILL);
+    try {
+      m.wait(r);
+      return false;
+    } catch (const team::Broken& broken) {
+      m.abandon(r);
+      return std::string(broken.what()).find("died") != std::string::npos && r.complete();
+    }
+  };
+  EXPECT_EQ(pair(body, run_processes), 1);  // the one that was killed
+}
+
 // One way is faster from acceptance to end, but costs the sender more between messages; then no choice is offered for
 // a while.
 TEST(ProtocolChooser, SeesWhatAMessageLeavesBehind) {
@@ -662,7 +681,7 @@ TEST(ProtocolChooser, SeesWhatAMessageLeavesBehind) {
     std::uint64_t now = 1000;
     bool advised = false;
     for (int i = 0; i < 1000 && !advised; ++i) {
-      const auto chosen = chooser.next(65536, false, 6554);
+      const auto chosen = chooser.next(65536, false, {6554});
       const bool direct = chosen.way == State::direct;
       now += rewritten && direct ? 20'000 : 5'000;
       const std::uint64_t accepted = now;
@@ -671,7 +690,30 @@ TEST(ProtocolChooser, SeesWhatAMessageLeavesBehind) {
       advised = chosen.advised;
     }
     EXPECT_EQ(advised, rewritten);
-    EXPECT_EQ(chooser.next(65536, false, 6554).way, rewritten ? State::staged : State::direct);
+    EXPECT_EQ(chooser.next(65536, false, {6554}).way, rewritten ? State::staged : State::direct);
+  }
+}
+
+// Far apart it costs the sender several times the message itself, which counts where figures say so; the first way is the
+// one that they call cheaper.
+TEST(ProtocolChooser, BelievesFiguresOfWhatIsLeftBehind) {
+  globals().pace = nullptr;
+  for (const double leaves : {0.0, 80'000.0}) {
+    ProtocolChooser chooser;
+    const ProtocolChooser::Estimate estimate{15'000, leaves, leaves > 0};
+    std::uint64_t now = 1000;
+    EXPECT_EQ(chooser.next(262144, false, estimate).way, leaves > 0 ? State::staged : State::direct);
+    chooser.over(262144, {0, now});
+    ProtocolChooser::Chosen chosen;
+    for (int i = 0; i < 1000; ++i) {
+      chosen = chooser.next(262144, false, estimate);
+      const bool direct = chosen.way == State::direct;
+      now += direct ? 90'000 : 5'000;
+      const std::uint64_t accepted = now;
+      now += direct ? 15'000 : 20'000;
+      chooser.over(262144, {chosen.timed ? accepted : 0, now});
+    }
+    EXPECT_EQ(chosen.way, leaves > 0 ? State::staged : State::direct);
   }
 }
 
@@ -679,10 +721,10 @@ TEST(ProtocolChooser, SeesWhatAMessageLeavesBehind) {
 TEST(ProtocolChooser, TriesNothingInWindows) {
   ProtocolChooser chooser;
   for (std::uint64_t window = 0; window < 100; ++window) {
-    for (int i = 0; i < 16; ++i) EXPECT_TRUE(!chooser.next(65536, false, 6554).timed || i == 0);
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(!chooser.next(65536, false, {6554}).timed || i == 0);
     for (std::uint64_t i = 0; i < 16; ++i) chooser.over(65536, {i ? 0 : 1000 * window + 1, 1000 * window + i});
   }
-  const auto chosen = chooser.next(65536, false, 6554);
+  const auto chosen = chooser.next(65536, false, {6554});
   EXPECT_TRUE(chosen.timed && chosen.way == State::direct) << "still the first candidate's first block";
 }
 
