@@ -137,7 +137,7 @@ def test_it_says_that_a_tool_has_taken_its_place(tmp_path: Path, how: str) -> No
 
 
 def test_an_option_may_have_an_empty_value() -> None:
-    done = nearfield("run", "--log", "off", "--algorithm=", "sh", "-c", "env")
+    done = nearfield("run", "--log", "off", "--algorithm=", "env", "env")
     assert "NEARFIELD_ALGORITHM=\n" in done.stdout, done.stderr
 
 
