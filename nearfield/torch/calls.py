@@ -20,12 +20,18 @@ from nearfield.torch.tensors import Tensors, back, bytes_of, dense_of, only, ope
 from nearfield.torch.work import JointCall, StartedCall, UnderWay
 
 _lib = engine.library()
-_barrier, _allreduce, _broadcast = _lib.nf_barrier, _lib.nf_allreduce, _lib.nf_broadcast
+_barrier, _allreduce, _broadcast, _wait = _lib.nf_barrier, _lib.nf_allreduce, _lib.nf_broadcast, _lib.nf_wait
 _SAYS_WHETHER_IT_WAITS = hasattr(BarrierOptions(), "asyncOp")
 
 
 def _waits(options: Any) -> bool:
     return _SAYS_WHETHER_IT_WAITS and not getattr(options, "asyncOp", True)
+
+
+def _complete(request: c_void_p, seconds: float = 0.0) -> None:
+    status = _wait(byref(request), seconds, None)
+    if status:
+        engine.check(status)
 
 
 class Calls(UnderWay):
@@ -42,13 +48,12 @@ class Calls(UnderWay):
         tensor = only(tensors)
         dense, operator = operand(dense_of(tensor), opts if op is None else op)
         at = dense.data_ptr()
-        if dense is tensor and _waits(opts):
-            status = _allreduce(self._group, at, at, dense.numel(), type_of(dense), operator, None)
-            return engine.check(status) if status else None
         request = c_void_p()
         status = _allreduce(self._group, at, at, dense.numel(), type_of(dense), operator, byref(request))
         if status:
             engine.check(status)
+        if dense is tensor and _waits(opts):
+            return _complete(request)
         return StartedCall(self, request, tensor, back(tensor, dense))
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> StartedCall:
@@ -109,13 +114,12 @@ class Calls(UnderWay):
         tensor = only(tensors)
         dense, root = dense_of(tensor), getattr(opts, "rootRank", root)
         at, length = dense.data_ptr(), bytes_of(dense)
-        if dense is tensor and _waits(opts):
-            status = _broadcast(self._group, at, length, engine.BYTE, root, None)
-            return engine.check(status) if status else None
         request = c_void_p()
         status = _broadcast(self._group, at, length, engine.BYTE, root, byref(request))
         if status:
             engine.check(status)
+        if dense is tensor and _waits(opts):
+            return _complete(request)
         return StartedCall(self, request, tensor, back(tensor, dense))
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> StartedCall:
@@ -278,13 +282,12 @@ class Calls(UnderWay):
 
     # ---------------------------------------------------------------- barriers
     def barrier(self, opts: Any = None) -> StartedCall | None:
-        if _waits(opts) and opts.timeout < timedelta():  # none of its own
-            status = _barrier(self._group, None)
-            return engine.check(status) if status else None
         request = c_void_p()
         status = _barrier(self._group, byref(request))
         if status:
             engine.check(status)
+        if _waits(opts):
+            return _complete(request, max(opts.timeout.total_seconds(), 0.0))
         return StartedCall(self, request, ())
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:

@@ -44,7 +44,7 @@ def has(need: str) -> bool:
     module, _, name = need.partition(":")
     try:
         found = importlib.import_module(module)
-    except ImportError:
+    except Exception:  # some modules of 1.13 raise others under Python 3.11
         return False
     for part in filter(None, name.split(".")):
         if not hasattr(found, part):
