@@ -2,7 +2,7 @@
 states what it needs of PyTorch."""
 
 import inspect
-import tempfile
+import os
 from datetime import timedelta
 
 import torch
@@ -104,12 +104,11 @@ def checkpoints() -> None:
     from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
 
     begin()
-    where = [tempfile.mkdtemp(prefix="nearfield-torch-") if RANK == 0 else None]
-    dist.broadcast_object_list(where)
+    where = os.environ["NF_TEST_STORE"] + "-checkpoint"
     state = {"whole": torch.arange(10.0), f"of {RANK}": torch.full((3,), float(RANK))}
-    checkpoint.save(state, storage_writer=FileSystemWriter(where[0]))
+    checkpoint.save(state, storage_writer=FileSystemWriter(where))
     read = {name: torch.zeros_like(each) for name, each in state.items()}
-    checkpoint.load(read, storage_reader=FileSystemReader(where[0]))
+    checkpoint.load(read, storage_reader=FileSystemReader(where))
     assert all(torch.equal(read[name], each) for name, each in state.items())
     end()
 

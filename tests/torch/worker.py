@@ -507,6 +507,7 @@ def interrupted(how: str) -> None:
     if RANK == 0:
         time.sleep(2)
         return
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where tests run in the background
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     try:
