@@ -1,6 +1,8 @@
 """Jobs of PyTorch ranks, by whichever Python has it: NEARFIELD_TORCH_PYTHON, this one, or the system's (Debian's python3-torch)."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -11,6 +13,7 @@ from nearfield.torch_bench import python_with_torch
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(__file__).with_name("worker.py")
+FORKED = Path(__file__).with_name("forked.py")
 
 
 @dataclass
@@ -23,14 +26,17 @@ class Ended:
     seconds: float
 
 
-def run_ranks(
+def run_scenario(
+    name: str,
     size: int,
-    words: list[str],
+    *arguments: str,
     timeout: float = 120,
     env: dict[str, str] | None = None,
     prefix: tuple[str, ...] = (),
 ) -> list[Ended]:
-    """Runs `python WORDS` as ranks 0 to size - 1 of PyTorch's environment (RANK, WORLD_SIZE, NF_TEST_STORE: a file)."""
+    """A function of worker.py in ranks 0 to size - 1 of PyTorch's environment (RANK, WORLD_SIZE, NF_TEST_STORE: a file). With `prefix`, which
+    is a command, or `env` each is a program of its own; otherwise all are forked, as importing PyTorch is most of what they do.
+    """
     python = python_with_torch()
     assert python
     with tempfile.TemporaryDirectory(prefix="nearfield-torch-") as scratch:
@@ -41,26 +47,36 @@ def run_ranks(
         }
         shared |= {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", **(env or {})}
         start = time.monotonic()
-        ranks = []
-        for rank in range(size):
-            with open(f"{scratch}/out.{rank}", "w") as out, open(f"{scratch}/errors.{rank}", "w") as errors:
-                own = shared | {"RANK": str(rank)}
-                ranks.append(subprocess.Popen([*prefix, python, *words], env=own, stdout=out, stderr=errors))
-        ended = []
-        for rank, process in enumerate(ranks):
+        if prefix or env:
+            jobs = [[*prefix, python, str(FORKED), scratch, "1"]] * size
+        else:
+            jobs = [[python, str(FORKED), scratch, str(size)]]
+        words = [str(WORKER), name, *arguments]
+        programs = [
+            subprocess.Popen(
+                [*job, *words],
+                env=shared | {"NF_TEST_FIRST": str(first), "RANK": str(first)},
+                start_new_session=True,
+            )
+            for first, job in enumerate(jobs)
+        ]
+        for program in programs:
             try:
-                process.wait(max(start + timeout - time.monotonic(), 0.1))
+                program.wait(max(start + timeout - time.monotonic(), 0.1))
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            texts = [Path(f"{scratch}/{name}.{rank}").read_text() for name in ("out", "errors")]
-            ended.append(Ended(process.returncode, *texts, time.monotonic() - start))
-        return ended
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(program.pid, signal.SIGKILL)
+                program.wait()
+        seconds = time.monotonic() - start
+        return [Ended(*_texts(Path(scratch), rank), seconds) for rank in range(size)]
 
 
-def run_scenario(name: str, size: int, *arguments: str, **how: object) -> list[Ended]:
-    """A function of worker.py in all ranks."""
-    return run_ranks(size, [str(WORKER), name, *arguments], **how)
+def _texts(scratch: Path, rank: int) -> tuple[int, str, str]:
+    status, out, errors = (
+        path.read_text() if path.exists() else ""
+        for path in (scratch / f"{name}.{rank}" for name in ("status", "out", "errors"))
+    )
+    return int(status or -signal.SIGKILL), out, errors
 
 
 def complaints(ranks: list[Ended]) -> str:

@@ -29,16 +29,12 @@ def test_values_are_those_of_gloo(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [2, 5])
-@pytest.mark.parametrize(
-    "name", ["reduce_scatter", "types", "messages", "objects", "groups", "futures", "ddp", "loaders"]
-)
-def test_scenario(name: str, size: int) -> None:
-    passes(name, size)
+def test_scenarios(size: int) -> None:
+    passes("scenarios", size)
 
 
 def test_of_one_rank() -> None:
-    for name in ("reduce_scatter", "types"):
-        passes(name, 1)
+    passes("alone", 1)
 
 
 @pytest.mark.parametrize("heap", ["shared", "off"])

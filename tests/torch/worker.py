@@ -13,20 +13,8 @@ import torch.distributed as dist
 
 import nearfield.torch
 from nearfield import engine
-
-RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-
-
-def begin(timeout: float = 60) -> None:
-    store = f"file://{os.environ['NF_TEST_STORE']}"
-    dist.init_process_group(
-        "nearfield", init_method=store, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=timeout)
-    )
-
-
-def end() -> None:
-    dist.barrier()
-    dist.destroy_process_group()
+from tests.torch import newer  # noqa: F401 (its scenarios)
+from tests.torch.ranks import RANK, SCENARIOS, SIZE, begin, end, has, scenario
 
 
 def same(ours: torch.Tensor, theirs: torch.Tensor, what: str) -> None:
@@ -226,6 +214,7 @@ def coalesced(drawn, ours, gloo):
     return a + sum(got, []), b + [parts[r] for r in range(SIZE) for parts in expected]
 
 
+@scenario()
 def reduce_scatter() -> None:
     """Gloo of that version has none: by its definition."""
     begin()
@@ -241,6 +230,7 @@ def reduce_scatter() -> None:
     end()
 
 
+@scenario()
 def types() -> None:
     """Those that gloo does not have: bfloat16, bool, complex; averages; what is refused."""
     begin()
@@ -290,6 +280,7 @@ def types() -> None:
 
 
 # ---------------------------------------------------------------- messages, objects, groups, futures
+@scenario()
 def messages() -> None:
     begin()
     right, left = (RANK + 1) % SIZE, (RANK - 1) % SIZE
@@ -321,6 +312,7 @@ def messages() -> None:
     end()
 
 
+@scenario()
 def objects() -> None:
     begin()
     everybody = [None] * SIZE
@@ -338,6 +330,7 @@ def objects() -> None:
     end()
 
 
+@scenario()
 def groups() -> None:
     """Several at once, of the same and of other ranks; and all of it once more after they have gone."""
     for _ in range(2):
@@ -364,9 +357,9 @@ def groups() -> None:
                 work.wait()
                 assert tensor[-1] == r + (r + 1) % SIZE
         end()
-        os.environ["NF_TEST_STORE"] += "-again"
 
 
+@scenario()
 def futures() -> None:
     begin()
     tensor = torch.full((1000,), float(RANK))
@@ -404,6 +397,7 @@ def network(seed: int) -> torch.nn.Module:
     return torch.nn.Sequential(*layers)
 
 
+@scenario()
 def ddp() -> None:
     """DistributedDataParallel: the same parameters as with gloo, in all ranks."""
     begin()
@@ -437,6 +431,7 @@ class Numbers(torch.utils.data.Dataset):
         return torch.full((100,), float(index))
 
 
+@scenario()
 def loaders() -> None:
     """Data loaders fork while calls are under way."""
     begin()
@@ -512,6 +507,7 @@ def interrupted(how: str) -> None:
     if RANK == 0:
         time.sleep(2)
         return
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where tests run in the background
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     try:
@@ -531,6 +527,22 @@ def several_nodes() -> None:
     raise AssertionError("a group over several nodes")
 
 
+def alone() -> None:
+    reduce_scatter()
+    types()
+
+
+def scenarios() -> None:
+    """All that this version of PyTorch has what they need for."""
+    missing = {name: [need for need in needs if not has(need)] for name, (_, needs) in SCENARIOS.items()}
+    for name, (function, _) in SCENARIOS.items():
+        if not missing[name]:
+            print(f"{name} ...", flush=True)
+            function()
+    print(*(f"{name} was not run, without {absent}" for name, absent in missing.items() if absent), sep="\n")
+
+
 if __name__ == "__main__":
-    faulthandler.dump_traceback_later(100)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    faulthandler.dump_traceback_later(float(os.environ.get("NF_TEST_TRACE", "100")))
+    of_one = {name: function for name, (function, _) in SCENARIOS.items()}
+    (globals() | of_one)[sys.argv[1]](*sys.argv[2:])
