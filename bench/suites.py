@@ -31,7 +31,7 @@ from nearfield.hosts import HOSTS, Host, launch_command, launcher_environment  #
 from tests.mpi import jobs  # noqa: E402
 
 PLACE = ROOT / "build/suites"
-LIMIT = 40  # seconds of a job, which is ended then and counts as failed
+LIMIT = 60  # seconds of a job, which is ended then and counts as failed
 PLAIN, OURS = "plain", "nearfield"
 # A library's build for either MPI, of Debian's.
 DEBIAN = Path("/usr/lib/x86_64-linux-gnu")
@@ -80,7 +80,8 @@ def source_of(package: str) -> Path:
 # Of mpi4py's suite what makes collective calls, messages of Python objects and one-sided ones.
 MPI4PY = ("cco_buf", "cco_obj", "comm", "win")
 PYTEST_COMMAND = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-# Its solvers of band and tridiagonal systems; the others take minutes with more ranks than CPUs.
+# Its solvers of band and tridiagonal systems. Most others take longer than LIMIT with more ranks than CPUs, and xdllt hangs without
+# Nearfield, too: within PDLACON some ranks of a process column are in PDAMAX, others in PDASUM.
 SCALAPACK = ("xddblu", "xddtlu", "xdgblu", "xdptllt")
 
 
@@ -96,13 +97,8 @@ def mpi4py_fft(kind: str, _: Path) -> tuple[Path, list[list[str]]]:
 
 
 def pylops_mpi(kind: str, _: Path) -> tuple[Path, list[list[str]]]:
-    tests = [f"test_{one}.py" for one in ("distributedarray", "stackedarray", "blockdiag", "stack")]
+    tests = [f"test_{one}.py" for one in ("stackedarray", "blockdiag", "stack")]
     return source_of("pylops_mpi") / "tests", [[str(python_of(kind)), *PYTEST_COMMAND, "--with-mpi", *tests]]
-
-
-def shenfun(kind: str, _: Path) -> tuple[Path, list[list[str]]]:
-    tests = [f"test_{one}.py" for one in ("backward", "curl", "dot")]
-    return source_of("shenfun") / "tests", [[str(python_of(kind)), *PYTEST_COMMAND, *tests]]
 
 
 def scalapack(kind: str, scratch: Path) -> tuple[Path, list[list[str]]]:
@@ -122,14 +118,11 @@ SUITES = (
     ),
     Suite(
         "pylops-mpi",
-        "its arrays, block diagonals and stacks",
+        "stacks and block diagonals",
         False,
         pylops_mpi,
         lambda _: source_of("pylops_mpi"),
         **PYTEST,
-    ),
-    Suite(
-        "shenfun", "transforms, curls, products", False, shenfun, lambda _: source_of("shenfun"), **PYTEST
     ),
     Suite(
         "ScaLAPACK",
@@ -199,9 +192,9 @@ def prepare() -> None:
         subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
         words = [kind, "mpi4py", "numpy", "scipy", "cython", "setuptools<81", "wheel", "pytest<9"]
         subprocess.run([python, *pip, "install", "-q", *words], check=True)
-        words = ["mpi4py-fft", "shenfun", "pylops-mpi", "pytest-mpi"]
+        words = ["mpi4py-fft", "pylops-mpi", "pytest-mpi"]
         subprocess.run([python, *pip, "install", "-q", "--no-build-isolation", *words], check=True)
-    for package in ("mpi4py", "mpi4py-fft", "shenfun", "pylops-mpi"):
+    for package in ("mpi4py", "mpi4py-fft", "pylops-mpi"):
         fetch(python_of("mpich"), package)
 
 
