@@ -7,7 +7,7 @@
  *           is done. Otherwise it returns at once, and nf_wait() or nf_test() completes it; until then its buffers belong
  *           to it. What is under way goes on while any thread of the process is in a call of this library.
  * Order.    All members make the collective calls of a group in the same order, with equal lengths, types, operators and
- *           roots, whatever the form of each.
+ *           roots, and in the same form: a call that has a request meets calls that have one.
  * Errors.   Functions return NF_OK or another nf_status; nf_error_text() says what went wrong. After NF_INVALID and
  *           NF_UNSUPPORTED nothing has been done, after NF_TRUNCATED the group is in order. After all others the group is
  *           broken: every call of every member ends by an error, and what remains is nf_close().
