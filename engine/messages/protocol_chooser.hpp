@@ -3,9 +3,9 @@
 //
 // The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times messages from their
 // acceptance to their end, where no other of the cell is under way: those of a window wait for each other in ways that
-// tell nothing, and go the way that is best so far. What ways leave behind (a sender that writes to its buffer
-// again fetches back the lines that the receiver has read) shows in the time from the end of one to the acceptance of
-// the next. The next block begins when all messages of the last one are through.
+// tell nothing, and go the first way, or the one that trials have found. What ways leave behind (a sender that writes to
+// its buffer again fetches back the lines that the receiver has read) shows in the time from the end of one to the
+// acceptance of the next. The next block begins when all messages of the last one are through.
 //
 // In a ping-pong that time is also the other way's, whose receiver may try ways as well. So the two of a pair take
 // turns by the clock: each begins blocks in slices of its own.
@@ -14,6 +14,8 @@
 // the sender offers the choice again (Offers), so that the receiver sees when the cell has changed.
 #pragma once
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "engine/messages/blocks.hpp"
 #include "engine/tuning/lengths.hpp"
@@ -41,9 +43,9 @@ class ProtocolChooser {
   // block may begin.
   Chosen next(std::uint64_t bytes, bool by_calls, Estimate estimate, bool turn = true, bool mapped = true) {
     auto& cell = cell_[mapped][bytes];
-    if (!cell) cell = std::make_unique<Cell>(mapped && by_calls ? 3 : 2, estimate);
+    if (!cell) cell = std::make_unique<Cell>(mapped, mapped && by_calls ? 3 : 2, estimate);
     Cell& c = *cell;
-    const State* const ways = !mapped ? all + 1 : c.staged_first ? staged_before_direct : all;
+    const State* const ways = c.ways;
     ++c.calls;
     const bool decided = c.trials.decided(), alone = c.open++ == 0;
     c.crossed = !alone;
@@ -52,35 +54,49 @@ class ProtocolChooser {
         decided ? advised || c.calls % tuning::pace().watch == 0 : c.trials.tries(c.calls) && (turn || c.in_block);
     const bool tried = alone && looked_at && !decided;
     c.in_block |= tried;
-    const State way = ways[(tried ? c.trials.current() : c.trials.best()).id];
+    // Not what is best so far: that may be known without what it leaves behind, and spoils the trials of the other
+    // direction.
+    const State way = ways[tried ? c.trials.current().id : decided ? c.trials.best().id : 0];
     if (way == State::by_calls && !by_calls) return {State::direct};
     return {way, alone && looked_at, advised};
   }
 
-  // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed.
-  void over(std::uint64_t bytes, tuning::Moment moment, bool mapped = true) {
+  // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed. Returns whether that
+  // has decided its cell.
+  bool over(std::uint64_t bytes, tuning::Moment moment, bool mapped = true) {
     const auto& cell = cell_[mapped][bytes];
-    if (!cell) return;
+    if (!cell) return false;
     Cell& c = *cell;
     --c.open;
-    if (!moment.entered || c.crossed) return;
+    if (!moment.entered || c.crossed) return false;
     if (!c.trials.decided()) {
       if (c.trials.over(c.calls, true, moment, [&] { return tuning::of_one(c.trials.moments()); })) c.in_block = false;
-    } else if (c.trials.due(float(moment.left - moment.entered), moment.left)) {
-      c.trials.restart(c.calls);
+      return c.trials.decided();
     }
+    if (c.trials.due(float(moment.left - moment.entered), moment.left)) c.trials.restart(c.calls);
+    return false;
+  }
+
+  // pre: over() has said that it is decided. `name`: of a way.
+  std::string describe(std::uint64_t bytes, bool mapped, const char* (*name)(State)) const {
+    const Cell& c = *cell_[mapped][bytes];
+    std::vector<tuning::Tried> tried;
+    for (const auto& each : c.trials.candidates())
+      tried.push_back({name(c.ways[each.id]), each.times.empty() ? 0 : c.trials.estimate(each)});
+    return std::string(name(c.ways[c.trials.best().id])) + " (tried " + tuning::describe(tried) + ")";
   }
 
  private:
   static constexpr State all[] = {State::direct, State::staged, State::by_calls};
   static constexpr State staged_before_direct[] = {State::staged, State::direct, State::by_calls};
   struct Cell {
-    Cell(std::size_t candidates, const Estimate& estimate)
-        : trials(candidates, estimate.one_copy, false), staged_first(estimate.staged_first) {
+    Cell(bool mapped, std::size_t candidates, const Estimate& estimate)
+        : trials(candidates, estimate.one_copy, false),
+          ways(!mapped ? all + 1 : estimate.staged_first ? staged_before_direct : all) {
       trials.may_leave(estimate.leaves);
     }
     tuning::Trials trials;
-    const bool staged_first;
+    const State* const ways;
     std::uint64_t calls = 0;
     unsigned open = 0;     // messages under way
     bool crossed = false;  // another one was accepted since the one that may be timed

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/base/log.hpp"
 #include "engine/copying/copy.hpp"
 #include "engine/messages/protocols.hpp"
 
@@ -248,12 +249,22 @@ bool Transfers::receive_blocks(Protocols& protocols, Request& request, Guard& gu
   return copied || request.way == State::done;
 }
 
+void Transfers::report(const Request& request, const ProtocolChooser& chooser) const try {
+  const auto name = [](State way) { return Rows::of(way).name; };
+  log_line(LogLevel::info, "messages of %llu bytes from member %d: %s",
+           static_cast<unsigned long long>(request.received), int(request.member),
+           chooser.describe(request.received, request.offered.mapped, name).c_str());
+} catch (const std::bad_alloc&) {  // it is decided all the same
+}
+
 void Transfers::release(Request& request) {
   in_flight_buffers_.put_back(request.offered.slot);
   request.offered.transfer->released.store(1, std::memory_order_release);  // SYNC: transfer-released
-  if (const Offered& offered = request.offered; offered.tried)
-    peer_[std::size_t(request.member)].chooser.over(
-        request.received, {offered.accepted, offered.accepted ? waiting::nanoseconds() : 0}, offered.mapped);
+  if (const Offered& offered = request.offered; offered.tried) {
+    ProtocolChooser& chooser = peer_[std::size_t(request.member)].chooser;
+    const tuning::Moment moment{offered.accepted, offered.accepted ? waiting::nanoseconds() : 0};
+    if (chooser.over(request.received, moment, offered.mapped)) report(request, chooser);
+  }
   request.part = {};
 }
 
