@@ -111,8 +111,27 @@ TEST(Handover, BeginsWithWhatWasBestForOthersAndSpreadsItsTries) {
   EXPECT_EQ(second.best(bytes), 1);
   unsigned others = 0;
   for (int i = 0; i < 100; ++i) others += hand_over(second, bytes, costs) != 1;
-  EXPECT_LE(others, 10u);
+  EXPECT_LE(others, 15u);
   EXPECT_GE(others, 6u);
+}
+
+// Vector stores are cheap where streaming ones have left lines in no cache, and dear where they have come last
+// themselves: what one sample among streamed buffers shows would make them the best kind again and again.
+TEST(Handover, CountsWhatAKindLeavesBehindInShortBuffers) {
+  constexpr std::size_t bytes = 1400, span = 2 << 20, room = 1472;
+  constexpr unsigned streaming = 3;
+  Handover handover;
+  std::vector<unsigned> last(span / room, streaming);
+  unsigned streamed = 0;
+  for (unsigned i = 0; i < 40'000; ++i) {
+    const std::size_t place = i % last.size();
+    const auto choice = handover.next(bytes, place * room);
+    const unsigned ticks = choice.kind == streaming ? 1700 : last[place] == streaming ? 1200 : 2600;
+    if (choice.sample) handover.note(choice.kind, bytes, ticks);
+    last[place] = choice.kind;
+    streamed += i >= 30'000 && choice.kind == streaming;
+  }
+  EXPECT_GE(streamed, 9'600u);
 }
 
 // The store that puts of `bytes` bytes end with, where they cost so many ticks by store.
