@@ -47,8 +47,8 @@ PairCosts Calibrating::run(int rank, const Area& area, std::byte* base) try {
   }
   process_.begin_calibration();
   const double hour = double(std::time(nullptr) / 3600);
-  auto found = pair.first(
-      [&](double line) { return line < implausible && to_be_measured(process_.machine(), line, hour); });
+  auto found =
+      pair.first([&](double line) { return line < implausible && to_be_measured(process_.machine(), line, hour); });
   if (!found || found->line >= implausible) return {};
   // The figures of siblings, which share private caches, say nothing about other cores. Virtual CPUs may be siblings
   // for a while only, and choices that are right for siblings take three times as long for others.

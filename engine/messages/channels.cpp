@@ -127,7 +127,8 @@ bool Channels::push_short(int member, Envelope envelope, const std::byte* from, 
   To& to = to_[std::size_t(member)];
   Record* const record = to.ring ? to.ring.reserve(bytes) : nullptr;
   if (!record) return false;
-  write_to_ring(to, *record, Kind::eager, bytes, [&](Record& each, bool streams) { write_dense(each, envelope, from, bytes, streams); });
+  write_to_ring(to, *record, Kind::eager, bytes,
+                [&](Record& each, bool streams) { write_dense(each, envelope, from, bytes, streams); });
   mailboxes_.wake(member);
   return true;
 }
@@ -141,7 +142,8 @@ bool Channels::push(int member, Kind kind, const Envelope& envelope, std::span<c
   if (to.ring) {
     Record* const record = to.ring.reserve(payload);
     if (!record) return false;
-    write_to_ring(to, *record, kind, payload, [&](Record& each, bool streams) { write_record(each, envelope, note, data, streams); });
+    write_to_ring(to, *record, kind, payload,
+                  [&](Record& each, bool streams) { write_record(each, envelope, note, data, streams); });
   } else {
     Cell* const cell = free_cell();
     if (!cell) return false;

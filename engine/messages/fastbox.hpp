@@ -57,7 +57,8 @@ class FastboxWriter {
     }
     return &at(written_);
   }
-  // Before the record before a sampled one: the reader has the line, and what waits for earlier stores would wait for it.
+  // Before the record before a sampled one: the reader has the line, and what waits for earlier stores would wait for
+  // it.
   void expect_sample() const { __builtin_prefetch(&ring_->sampled_at, 1); }
   // Before a sampled record is written.
   void begin_sample() { ring_->sampled_at.store(processor::ticks(), std::memory_order_relaxed); }

@@ -2,10 +2,8 @@
 
 namespace nearfield::messages {
 
-Mailboxes::Mailboxes(team::Team& base) : process_(base.process()),
-      pair_costs_(base.shape().machine.near_pair),
-      me_(base.rank()),
-      count_(base.size()) {
+Mailboxes::Mailboxes(team::Team& base)
+    : process_(base.process()), pair_costs_(base.shape().machine.near_pair), me_(base.rank()), count_(base.size()) {
   for (int r = 0; r < count_; ++r) {
     base_.push_back(base.segment_of(r));
     peer_.push_back(base.peer(r));

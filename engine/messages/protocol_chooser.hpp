@@ -3,8 +3,8 @@
 //
 // The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times messages from their
 // acceptance to their end, where no other of the cell is under way: those of a window wait for each other in ways that
-// tell nothing, and go the first way, or the one that trials have found. What ways leave behind (a sender that writes to
-// its buffer again fetches back the lines that the receiver has read) shows in the time from the end of one to the
+// tell nothing, and go the first way, or the one that trials have found. What ways leave behind (a sender that writes
+// to its buffer again fetches back the lines that the receiver has read) shows in the time from the end of one to the
 // acceptance of the next. The next block begins when all messages of the last one are through.
 //
 // In a ping-pong that time is also the other way's, whose receiver may try ways as well. So the two of a pair take
@@ -37,7 +37,7 @@ class ProtocolChooser {
   // What the first message of a cell is told; ns.
   struct Estimate {
     double one_copy, leaves = 0;  // what one copy leaves behind where programs write to their buffers again
-    bool staged_first = false;  // two copies should take less with that
+    bool staged_first = false;    // two copies should take less with that
   };
   // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `turn`: whether a
   // block may begin.
@@ -61,8 +61,8 @@ class ProtocolChooser {
     return {way, alone && looked_at, advised};
   }
 
-  // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed. Returns whether that
-  // has decided its cell.
+  // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed. Returns whether
+  // that has decided its cell.
   bool over(std::uint64_t bytes, tuning::Moment moment, bool mapped = true) {
     const auto& cell = cell_[mapped][bytes];
     if (!cell) return false;
@@ -92,7 +92,9 @@ class ProtocolChooser {
   struct Cell {
     Cell(bool mapped, std::size_t candidates, const Estimate& estimate)
         : trials(candidates, estimate.one_copy, false),
-          ways(!mapped ? all + 1 : estimate.staged_first ? staged_before_direct : all) {
+          ways(!mapped                 ? all + 1
+               : estimate.staged_first ? staged_before_direct
+                                       : all) {
       trials.may_leave(estimate.leaves);
     }
     tuning::Trials trials;

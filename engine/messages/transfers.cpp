@@ -6,6 +6,7 @@
 
 #include "engine/base/log.hpp"
 #include "engine/copying/copy.hpp"
+#include "engine/machine/states.hpp"
 #include "engine/messages/protocols.hpp"
 
 namespace nearfield::messages {
@@ -194,16 +195,25 @@ const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request)
   return Rows::staged;
 }
 
+// What figures say of one copy and of two, if programs write to their buffers again. As in choosing/choose.cpp, lines
+// that do not stay in the peer's caches have left them before the sender comes back: in its own cache or, where another
+// state of the machine is quicker, in a last-level cache that the two do not share.
+ProtocolChooser::Estimate Transfers::estimate(const reach::MemoryMapper& mapper, double bytes) const {
+  const PairCosts& pair = mailboxes_.pair_costs();
+  const Machine& machine = mailboxes_.process().machine();
+  const bool apart = pair.line > machine.near_pair.line && !like(pair.line, machine.near_pair.line);
+  const double touched = 2 * bytes, holds = apart ? machine.cache : machine.own;
+  const double left = pair.left * std::clamp(tuning::constants::stays_until - touched / holds, 0.0, 1.0);
+  return {mapper.time(bytes), left * bytes, pair.line > 0 && pair.copy + left > pair.fill + pair.empty};
+}
+
 State Transfers::try_way(Request& request, bool by_calls, bool mapped) {
   static const std::uint64_t slice = processor::ticks_in(5'000'000);  // ns, in which large messages fit as well
   const bool turn = (processor::ticks() / slice & 1) == (mailboxes_.me() < request.member);
   const auto* const mapper =
       mapped ? reach::mappers()[request.offered.transfer->from.place.mapper()] : memory_.calls(request.member);
-  const PairCosts& pair = mailboxes_.pair_costs();
-  const bool staged_first = pair.line > 0 && pair.copy + pair.left > pair.fill + pair.empty;
   const ProtocolChooser::Chosen chosen = peer_[std::size_t(request.member)].chooser.next(
-      request.received, by_calls,
-      {mapper->time(double(request.received)), pair.left * double(request.received), staged_first}, turn, mapped);
+      request.received, by_calls, estimate(*mapper, double(request.received)), turn, mapped);
   request.offered.tried = true;
   request.offered.mapped = mapped;
   request.offered.transfer->advised = chosen.advised;

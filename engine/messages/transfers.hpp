@@ -85,6 +85,7 @@ class Transfers {
   void take_answer(Protocols& protocols, Request& request);
   void begin_send(Protocols& protocols, Request& request);
   const MessageProtocol& choose(Protocols& protocols, Request& request);
+  ProtocolChooser::Estimate estimate(const reach::MemoryMapper& mapper, double bytes) const;
   State try_way(Request& request, bool by_calls, bool mapped);
   void report(const Request& request, const ProtocolChooser& chooser) const;
   bool copy_block(Protocols& protocols, Request& request, Guard& guard, bool from_back);

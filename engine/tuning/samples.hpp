@@ -7,9 +7,9 @@
 //   then          the best; it is timed now and then, and now and then another row has another chance
 //   a change      of the best row's cost that stays: all are tried again
 //
-// Kinds leave memory behind in their own ways: lines that were streamed are in no cache, and seem cheap to whoever fills
-// them next, by whatever kind. So of short buffers that are handed out in turn each kind has a few that no other fills,
-// and what counts is what it takes there from the second turn on.
+// Kinds leave memory behind in their own ways: lines that were streamed are in no cache, and seem cheap to whoever
+// fills them next, by whatever kind. So of short buffers that are handed out in turn each kind has a few that no other
+// fills, and what counts is what it takes there from the second turn on.
 //
 // No kind of stores is best everywhere: rep movsb is twice as fast as vector stores on one CPU and three times slower
 // on the next, streaming stores win between cores without a common last-level cache and lose within one. Virtual CPUs

@@ -694,8 +694,8 @@ TEST(ProtocolChooser, SeesWhatAMessageLeavesBehind) {
   }
 }
 
-// Far apart it costs the sender several times the message itself, which counts where figures say so; the first way is the
-// one that they call cheaper.
+// Far apart it costs the sender several times the message itself, which counts where figures say so; the first way is
+// the one that they call cheaper.
 TEST(ProtocolChooser, BelievesFiguresOfWhatIsLeftBehind) {
   globals().pace = nullptr;
   for (const double leaves : {0.0, 80'000.0}) {
