@@ -23,7 +23,7 @@ from rich.progress import track
 from nearfield.bench import host_version, stop
 from nearfield.beside import ALONE, Beside
 from nearfield.hosts import Host, bound, find_hosts, launch_command, launcher_environment, python_of
-from nearfield.libraries import DEFAULT_HEAP, IS_CHECKOUT, NAMES, ROOT, library_directory, program
+from nearfield.libraries import DEFAULT_HEAP, IS_CHECKOUT, NAMES, ROOT, paths_to_preload, program
 from nearfield.nodes.bed import Nodes, several_nodes
 from nearfield.nodes.jobs import even_blocks, run_job
 from nearfield.tables import print_table
@@ -205,7 +205,7 @@ def _all(
 
 def _environment(host: Host, mode: str, heap: str) -> dict[str, str]:
     if mode == HEAP:
-        return launcher_environment(host, False) | {"LD_PRELOAD": str(library_directory() / NAMES[1])}
+        return launcher_environment(host, False) | {"LD_PRELOAD": paths_to_preload(NAMES[1:])[0]}
     return launcher_environment(host, mode != PLAIN, "off" if mode == MPI else heap)
 
 

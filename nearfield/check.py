@@ -19,7 +19,7 @@ from pathlib import Path
 from nearfield.elf import NoProgram, Object, ask_loader, privileged, read_object, through_scripts
 from nearfield.elf import find_program as find
 from nearfield.imports import is_interpreter, mapped_by
-from nearfield.libraries import NotBuilt, library_directory, with_nearfield
+from nearfield.libraries import NAMES, NotBuilt, library_directory, paths_to_preload, with_nearfield
 from nearfield.options import WrongOption, read_command
 from nearfield.outcome import read_outcome
 
@@ -139,7 +139,7 @@ def _ask_nearfield(mpi: Path, env: dict[str, str]) -> str:
     """Which MPI a library is, and which build of ours serves it. Raises NoProgram where none does."""
     with tempfile.NamedTemporaryFile("r") as word:
         env = env | {"NEARFIELD_OUTCOME": word.name, "NEARFIELD_LOG": "off"}
-        env["LD_PRELOAD"] = str(library_directory() / "libnearfield.so")
+        (env["LD_PRELOAD"],) = paths_to_preload(NAMES[:1])
         try:
             told = subprocess.run(
                 [sys.executable, "-c", PROBE, str(mpi)], env=env, capture_output=True, text=True, timeout=60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import sys
 from collections.abc import Sequence
@@ -67,14 +68,47 @@ def preloaded(heap: str) -> list[str]:
     LD_PRELOAD cannot name."""
     if heap not in ("shared", "off"):
         raise ValueError(f"the heap is either shared or off, not {heap}")
-    return _paths(NAMES if heap == "shared" else NAMES[:1])
+    return paths_to_preload(NAMES if heap == "shared" else NAMES[:1])
 
 
-def _paths(names: Sequence[str]) -> list[str]:
-    directory = str(library_directory())
-    if any(character.isspace() or character == ":" for character in directory):
-        raise ValueError(f"the loader takes no LD_PRELOAD with a blank or a colon in a path: {directory}")
+def paths_to_preload(names: Sequence[str]) -> list[str]:
+    """Some of NAMES as LD_PRELOAD takes them. Raises NotBuilt, ValueError where it can take none."""
+    directory = _loadable_directory()
     return [f"{directory}/{name}" for name in names]
+
+
+def _loadable_directory() -> Path:
+    """library_directory(), by a path that the loader takes for one."""
+    directory = library_directory()
+    return directory if _can_be_preloaded(directory) else _linked(directory)
+
+
+def _can_be_preloaded(directory: Path) -> bool:
+    """Whether LD_PRELOAD can name files in it: blanks and colons end names."""
+    return not any(character.isspace() or character == ":" for character in str(directory))
+
+
+def cache_directory() -> Path:
+    """Where Nearfield stores what it has found out of this machine for this user."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearfield"
+
+
+def _linked(directory: Path) -> Path:
+    """A link to the directory, among what is cached, by a path that can be preloaded."""
+    link = cache_directory() / f"lib-{hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]}"
+    if not _can_be_preloaded(link):
+        raise ValueError(
+            f"the loader takes no LD_PRELOAD with a blank or a colon in a path: {directory}, {link}"
+        )
+    try:
+        if not link.is_symlink() or Path(os.readlink(link)) != directory:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            fresh = link.with_name(f"{link.name}.{os.getpid()}")
+            fresh.symlink_to(directory)
+            fresh.replace(link)
+    except OSError as error:
+        raise ValueError(f"{directory} cannot be preloaded, nor a link to it made: {error}") from error
+    return link
 
 
 def without_nearfield(preloaded: str) -> str:
@@ -89,11 +123,11 @@ def with_nearfield(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, 
 
 def what_loads(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, str]:
     """What with_nearfield sets."""
-    ours = _paths(names) if names else preloaded(env.get("NEARFIELD_HEAP") or DEFAULT_HEAP)
+    ours = paths_to_preload(names) if names else preloaded(env.get("NEARFIELD_HEAP") or DEFAULT_HEAP)
     others = without_nearfield(env.get("LD_PRELOAD", ""))
     changed = {
         "LD_PRELOAD": " ".join([*ours, others]).strip(),
-        "NEARFIELD_LIBDIR": str(library_directory()),
+        "NEARFIELD_LIBDIR": str(_loadable_directory()),
     }
     # Programs built with AddressSanitizer refuse to start when anything is preloaded before its library.
     sanitizer = env.get("ASAN_OPTIONS", "")

@@ -18,7 +18,7 @@ from typing import Any
 
 from nearfield import toml
 from nearfield.job import measure_network, present_job
-from nearfield.libraries import program
+from nearfield.libraries import cache_directory, program
 from nearfield.operations import NONBLOCKING, OWN_LOOP
 from nearfield.tables import print_table
 
@@ -29,8 +29,7 @@ OVER_NODES = ("leader", "lanes", "pipelined")
 
 def stored(ending: str = ".toml") -> Path:
     """Where what is known of this machine is kept between runs: its figures, or another file of that ending."""
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "nearfield" / f"{socket.gethostname()}{ending}"
+    return cache_directory() / f"{socket.gethostname()}{ending}"
 
 
 def calibrate() -> Path | None:

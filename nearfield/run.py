@@ -63,7 +63,7 @@ def main(arguments: list[str], called: str) -> int:
             from nearfield.reporting import Reporting
 
             reporting = Reporting(*files)
-        with_nearfield(env)  # says what is wrong
+        env["NEARFIELD_LIBDIR"] = with_nearfield(env)["NEARFIELD_LIBDIR"]  # or says what is wrong
         runner = [str(program("nearfield-run")), sys.executable, ROOT_TO_TELL, "last", "--", *command]
         if reporting:
             if not shutil.which(command[0], path=env.get("PATH")):

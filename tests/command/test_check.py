@@ -99,11 +99,23 @@ def test_a_c_library_that_is_too_old_is_refused_in_the_loaders_words(tmp_path: P
     assert "OLDER_2" in said and "not found" in said
 
 
+def test_a_directory_with_a_blank_is_preloaded_by_a_link(tmp_path: Path) -> None:
+    directory, cache = tmp_path / "a directory", tmp_path / "cache"
+    shutil.copytree(LIBRARY.parent, directory)
+    for _ in range(2):
+        done = nearfield(
+            "run", "--log", "off", "env", NEARFIELD_LIBDIR=str(directory), XDG_CACHE_HOME=str(cache)
+        )
+        (link,) = (cache / "nearfield").iterdir()
+        assert link.readlink() == directory and f"LD_PRELOAD={link}/libnearfield" in done.stdout, done.stderr
+        assert not done.stderr  # the loader has found them
+
+
 def test_a_directory_that_the_loader_cannot_be_told_is_refused(tmp_path: Path) -> None:
     directory = tmp_path / "a directory"
     shutil.copytree(LIBRARY.parent, directory)
     for arguments in (("run", "true"), ("check", build(tmp_path, EMPTY))):
-        done = nearfield(*arguments, NEARFIELD_LIBDIR=str(directory))
+        done = nearfield(*arguments, NEARFIELD_LIBDIR=str(directory), XDG_CACHE_HOME=str(directory))
         assert done.returncode == 2 and "takes no LD_PRELOAD with a blank" in done.stderr, done.stderr
 
 
