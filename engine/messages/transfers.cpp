@@ -201,7 +201,8 @@ const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request)
 ProtocolChooser::Estimate Transfers::estimate(const reach::MemoryMapper& mapper, double bytes) const {
   const PairCosts& pair = mailboxes_.pair_costs();
   const Machine& machine = mailboxes_.process().machine();
-  const bool apart = pair.line > machine.near_pair.line && !like(pair.line, machine.near_pair.line);
+  const double quickest = machine.near_pair.line;  // 0: of none that is stored
+  const bool apart = quickest > 0 && pair.line > quickest && !like(pair.line, quickest);
   const double touched = 2 * bytes, holds = apart ? machine.cache : machine.own;
   const double left = pair.left * std::clamp(tuning::constants::stays_until - touched / holds, 0.0, 1.0);
   return {mapper.time(bytes), left * bytes, pair.line > 0 && pair.copy + left > pair.fill + pair.empty};

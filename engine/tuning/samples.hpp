@@ -39,7 +39,7 @@ class Samples {
     bool sample = false;    // its cost is to be reported
   };
 
-  // `at`: where the memory lies that is filled, among what is handed out in turn.
+  // `at`: where the memory lies that is filled, among what is handed out in turn; 0: elsewhere.
   Choice next(std::size_t bytes, std::size_t at = 0) {
     Cell& cell = cell_[bytes];
     if (cell.uses++ == 0) cell.best = best_elsewhere(bytes);
@@ -70,7 +70,9 @@ class Samples {
       if (cell.tried == tries()) best_of_all(bytes).store(cell.best, std::memory_order_relaxed);
       return;
     }
-    if (kind != cell.best) {
+    if (known == never) {
+      known = cost;
+    } else if (kind != cell.best) {
       known += (std::min(cost, 2 * known) - known) * float(constants::samples_weight);
     } else if (!differs(cost, known)) {
       cell.strange = 0;
@@ -98,6 +100,7 @@ class Samples {
   struct Cell;
   Choice next_of_buffers(Cell& cell, std::size_t bytes, std::size_t at) const {
     constexpr std::size_t apart = constants::buffers_apart;
+    if (at == 0) return {cell.best, false};
     const std::size_t group = cell_.class_of(bytes);
     const std::size_t number = at >> (Rows::first + group);  // of a buffer
     cell.turns += at < std::exchange(cell.last, at) && cell.turns < 2;
