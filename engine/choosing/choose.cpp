@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/collectives/costs.hpp"
+#include "engine/tuning/left_behind.hpp"
 
 namespace nearfield::choosing {
 namespace {
@@ -95,9 +96,8 @@ double left_behind(const team::Shape& s, const Algorithm& row, const Call& call)
   const bool each_reads_a_part = op.gives.amount == collectives::Amount::blocks || op.reduces();
   const double taken = each_reads_a_part ? gives * n * others / s.size : n, touched = (gives + gets) * n;
   // What does not stay in a private cache between calls has left it before a peer comes.
-  const double stays = s.machine.own > 0
-                           ? std::clamp(tuning::constants::stays_until - touched / s.machine.own, 0.0, 1.0)
-                           : 1 - collectives::spilled(s, taken * s.size);
+  const double stays =
+      s.machine.own > 0 ? tuning::part_that_stays(touched, s.machine.own) : 1 - collectives::spilled(s, taken * s.size);
   return row.taken * collectives::pair_cost(s, &PairCosts::left) * taken * stays;
 }
 
@@ -106,16 +106,17 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   using namespace tuning::constants;
   using Ranked = tuning::Ranked<Algorithm>;
   const bool oversubscribed = shape.oversubscribed();
+  Chosen chosen;
   std::vector<Ranked> rows;
   for (const Algorithm& row : collectives::algorithms(call.collective)) {
     if (!row.applies(shape, call)) continue;
     const bool worth = (!row.share || oversubscribed) && (!row.worth || row.worth(shape, call));
-    rows.push_back({&row, standing(override_text, call.collective, row.name),
-                    row.cost(shape, call) + left_behind(shape, row, call), worth ? Ranked::near_best : Ranked::never});
+    const double left = left_behind(shape, row, call);
+    chosen.leaves = std::max(chosen.leaves, left);
+    rows.push_back({&row, standing(override_text, call.collective, row.name), row.cost(shape, call) + left,
+                    worth ? Ranked::near_best : Ranked::never});
   }
-  Chosen chosen;
   if (rows.empty()) return chosen;
-  for (const Ranked& each : rows) chosen.leaves = std::max(chosen.leaves, left_behind(shape, *each.row, call));
   const double without_hope = oversubscribed ? hopeless_oversubscribed : shape.size > 2 ? hopeless_several : hopeless;
   chosen.promising = tuning::rank(rows, without_hope, oversubscribed ? candidates_oversubscribed : candidates);
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });

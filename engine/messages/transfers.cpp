@@ -8,6 +8,7 @@
 #include "engine/copying/copy.hpp"
 #include "engine/machine/states.hpp"
 #include "engine/messages/protocols.hpp"
+#include "engine/tuning/left_behind.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -195,16 +196,15 @@ const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request)
   return Rows::staged;
 }
 
-// What figures say of one copy and of two, if programs write to their buffers again. As in choosing/choose.cpp, lines
-// that do not stay in the peer's caches have left them before the sender comes back: in its own cache or, where another
-// state of the machine is quicker, in a last-level cache that the two do not share.
+// What figures say of one copy and of two, if programs write to their buffers again. Lines stay in the peer's own cache
+// or, where another state of the machine is quicker, in a last-level cache that the two do not share.
 ProtocolChooser::Estimate Transfers::estimate(const reach::MemoryMapper& mapper, double bytes) const {
   const PairCosts& pair = mailboxes_.pair_costs();
   const Machine& machine = mailboxes_.process().machine();
   const double quickest = machine.near_pair.line;  // 0: of none that is stored
   const bool apart = quickest > 0 && pair.line > quickest && !like(pair.line, quickest);
   const double touched = 2 * bytes, holds = apart ? machine.cache : machine.own;
-  const double left = pair.left * std::clamp(tuning::constants::stays_until - touched / holds, 0.0, 1.0);
+  const double left = pair.left * tuning::part_that_stays(touched, holds);
   return {mapper.time(bytes), left * bytes, pair.line > 0 && pair.copy + left > pair.fill + pair.empty};
 }
 

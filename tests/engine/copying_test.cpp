@@ -115,6 +115,18 @@ TEST(Handover, BeginsWithWhatWasBestForOthersAndSpreadsItsTries) {
   EXPECT_GE(others, 6u);
 }
 
+// A calibration says with what to begin.
+TEST(Handover, BeginsWithWhatIsExpected) {
+  for (const unsigned kind : {3u, 0u}) {
+    Handover::expect(std::uint8_t(kind));
+    Handover handover;
+    for (const std::size_t bytes : {1400, 16384, 1 << 20}) {
+      EXPECT_EQ(handover.best(bytes), kind) << bytes;
+      EXPECT_EQ(handover.next(bytes).kind, kind) << bytes;
+    }
+  }
+}
+
 // Vector stores are cheap where streaming ones have left lines in no cache, and dear where they have come last
 // themselves: what one sample among streamed buffers shows would make them the best kind again and again.
 TEST(Handover, CountsWhatAKindLeavesBehindInShortBuffers) {

@@ -358,15 +358,16 @@ INSTANTIATE_TEST_SUITE_P(All, Protocols,
 
 // Two members; `body` on each.
 int pair(const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body,
-         decltype(run_members)& run = run_members) {
-  return run(2, 60,
-             [&](Process& process, PageBootstrap& bootstrap, int rank, int size) {
-               auto team = creation::create_team(process, rank, size, bootstrap);
-               if (!team) return false;
-               auto messenger = Messenger::create(**team, bootstrap, false);
-               return messenger && body(**messenger, bootstrap, rank);
-             },
-             {});
+         decltype(run_members)& run = run_members, const Settings& settings = {}) {
+  return run(
+      2, 60,
+      [&](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+        auto team = creation::create_team(process, rank, size, bootstrap);
+        if (!team) return false;
+        auto messenger = Messenger::create(**team, bootstrap, false);
+        return messenger && body(**messenger, bootstrap, rank);
+      },
+      settings);
 }
 
 void prepare(Request& r, bool send, int other, int tag, std::byte* at, std::uint64_t bytes) {
@@ -374,6 +375,28 @@ void prepare(Request& r, bool send, int other, int tag, std::byte* at, std::uint
   r.member = other;
   r.envelope = {5, send ? 1 - other : other, tag};
   r.data = {at, bytes, {}};
+}
+
+TEST(Messages, ArriveByWhateverKindOfPublication) {
+  for (const auto publishing : {Publishing::keep, Publishing::ahead, Publishing::stream, Publishing::demote_ahead}) {
+    Settings settings;
+    settings.publishing = publishing;
+    const auto body = [](Messenger& m, PageBootstrap&, int rank) {
+      std::vector<std::byte> memory(1300);
+      for (std::uint64_t bytes = 0; bytes < memory.size(); ++bytes) {
+        if (rank == 0)
+          for (std::uint64_t i = 0; i < bytes; ++i) memory[i] = std::byte(7 * i + bytes);
+        Request r;
+        prepare(r, rank == 0, 1 - rank, 3, memory.data(), bytes);
+        m.start(r);
+        m.wait(r);
+        for (std::uint64_t i = 0; i < bytes; ++i)
+          if (memory[i] != std::byte(7 * i + bytes)) return false;
+      }
+      return true;
+    };
+    EXPECT_EQ(pair(body, run_members, settings), 0) << int(publishing);
+  }
 }
 
 TEST(Messages, ALongerMessageThanItsReceiveIsTruncated) {

@@ -178,8 +178,9 @@ const Formula* find(const std::vector<Formula>& table, const Algorithm& row) {
 
 class Members : public ::testing::TestWithParam<int> {};
 
-// Rows `together`, where whoever runs does all: tiles depend on who comes when, and who waits long looks at words
-// often. Each line of data moves at most thrice; on a loaded machine words added a tenth to that.
+// Rows `together`, where whoever runs does all: tiles depend on who comes when, and each line of data moves at most
+// thrice. On a loaded machine members look at words for long, which only adds lines, so the least of some counts
+// counts.
 TEST_P(Members, LongVectorsMoveAsOftenAsTheFormulasSay) {
   constexpr std::size_t bytes = 64 << 10;
   const double p = GetParam(), lines = bytes / 64.0;
@@ -193,7 +194,13 @@ TEST_P(Members, LongVectorsMoveAsOftenAsTheFormulasSay) {
       EXPECT_LE(moved, 1.03 * formula->moved(p) + words);
       ++compared;
     } else {
-      EXPECT_LE(moved, 4 * p * (p - 1) + words);
+      Job alone = job;
+      alone.only = row.algorithm->name;
+      double least = moved;
+      for (int again = 0; again < 3 && least > 3 * p * (p - 1) + words; ++again)
+        for (const Row& each : count(alone))
+          if (each.algorithm == row.algorithm) least = std::min(least, double(each.calls.moved()) / job.calls / lines);
+      EXPECT_LE(least, 3 * p * (p - 1) + words);
     }
   }
   EXPECT_GE(compared, 35u);
