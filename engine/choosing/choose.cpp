@@ -5,6 +5,7 @@
 
 #include "engine/collectives/costs.hpp"
 #include "engine/tuning/left_behind.hpp"
+#include "engine/tuning/trials.hpp"
 
 namespace nearfield::choosing {
 namespace {
@@ -87,43 +88,86 @@ std::string complain_about(std::string_view override_text, MoreNames more) {
 
 using collectives::Call;
 
-double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
-  if (row.reach == collectives::staged || s.oversubscribed()) return 0;
+namespace {
+
+// Bytes of one member whose lines a row leaves with peers, and all that it touches.
+struct Touched {
+  double taken = 0, all = 0;
+};
+Touched touched_by(const team::Shape& s, const Algorithm& row, const Call& call) {
+  if (row.reach == collectives::staged || s.oversubscribed()) return {};
   const double others = s.size - 1, n = collectives::in_bytes(call);
   const collectives::Operation& op = collectives::operation(call.collective);
   const auto gives = double(op.gives.each(s.size)), gets = double(op.gets.each(s.size));
-  // Bytes of one member: those that peers read, and all.
   const bool each_reads_a_part = op.gives.amount == collectives::Amount::blocks || op.reduces();
-  const double taken = each_reads_a_part ? gives * n * others / s.size : n, touched = (gives + gets) * n;
-  // What does not stay in a private cache between calls has left it before a peer comes.
-  const double stays =
-      s.machine.own > 0 ? tuning::part_that_stays(touched, s.machine.own) : 1 - collectives::spilled(s, taken * s.size);
-  return row.taken * collectives::pair_cost(s, &PairCosts::left) * taken * stays;
+  return {row.taken * (each_reads_a_part ? gives * n * others / s.size : n), (gives + gets) * n};
 }
 
-// When oversubscribed nobody can foresee who runs when, and more is tried.
-Chosen choose(const team::Shape& shape, std::string_view override_text, const Call& call) {
-  using namespace tuning::constants;
-  using Ranked = tuning::Ranked<Algorithm>;
-  const bool oversubscribed = shape.oversubscribed();
-  Chosen chosen;
+}  // namespace
+
+double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
+  const Touched touched = touched_by(s, row, call);
+  const auto of = [&](bool far) { return tuning::left_behind(s.machine.pair(far), s.states, s.machine, touched.all); };
+  const double far = double(s.size - s.group_size()) / std::max(s.size - 1, 1);
+  return touched.taken * (of(false) * (1 - far) + of(true) * far);
+}
+
+namespace {
+
+using Ranked = tuning::Ranked<Algorithm>;
+
+// Rows that apply, with what they cost and leave behind; the most that one can leave goes to `leaves`.
+std::vector<Ranked> estimate(const team::Shape& shape, std::string_view override_text, const Call& call,
+                             double& leaves) {
   std::vector<Ranked> rows;
   for (const Algorithm& row : collectives::algorithms(call.collective)) {
     if (!row.applies(shape, call)) continue;
-    const bool worth = (!row.share || oversubscribed) && (!row.worth || row.worth(shape, call));
+    const bool worth = (!row.share || shape.oversubscribed()) && (!row.worth || row.worth(shape, call));
+    const Touched touched = touched_by(shape, row, call);
     const double left = left_behind(shape, row, call);
-    chosen.leaves = std::max(chosen.leaves, left);
+    leaves =
+        std::max({leaves, left, touched.taken * tuning::most_left_behind(shape.states, shape.machine, touched.all)});
     rows.push_back({&row, standing(override_text, call.collective, row.name), row.cost(shape, call) + left,
                     worth ? Ranked::near_best : Ranked::never});
   }
-  if (rows.empty()) return chosen;
+  return rows;
+}
+
+// When oversubscribed nobody can foresee who runs when, and more is tried.
+std::vector<const Algorithm*> rank(const team::Shape& shape, std::vector<Ranked>& rows) {
+  using namespace tuning::constants;
+  const bool oversubscribed = shape.oversubscribed();
   const double without_hope = oversubscribed ? hopeless_oversubscribed : shape.size > 2 ? hopeless_several : hopeless;
-  chosen.promising = tuning::rank(rows, without_hope, oversubscribed ? candidates_oversubscribed : candidates);
+  return tuning::rank(rows, without_hope, oversubscribed ? candidates_oversubscribed : candidates);
+}
+
+// Whether members that are in one state may come into another: those of several caches stay where they are.
+bool may_move(const team::Shape& shape) { return shape.machine.near == 0 && !shape.oversubscribed(); }
+
+}  // namespace
+
+Chosen choose(const team::Shape& shape, std::string_view override_text, const Call& call) {
+  Chosen chosen;
+  std::vector<Ranked> rows = estimate(shape, override_text, call, chosen.leaves);
+  if (rows.empty()) return chosen;
+  chosen.promising = rank(shape, rows);
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
   if (staged != rows.end()) chosen.staged = staged->row;
   chosen.best = rows[0].row;
   chosen.cost = rows[0].cost;
   chosen.forced = rows[0].standing == tuning::Standing::forced;
+  team::Shape moved = shape;
+  for (const PairCosts& state : shape.states) {
+    if (!may_move(shape) || state.line <= 0 || like(state.line, shape.machine.near_pair.line)) continue;
+    moved.machine.near_pair = state;
+    moved.machine.line = state.line;
+    rows = estimate(moved, override_text, call, chosen.leaves);
+    for (const Algorithm* row : rank(moved, rows))
+      if (std::ranges::find(chosen.promising, row) == chosen.promising.end() &&
+          std::ranges::find(chosen.elsewhere, row) == chosen.elsewhere.end() &&
+          chosen.promising.size() + chosen.elsewhere.size() < tuning::Trials::most_candidates)
+        chosen.elsewhere.push_back(row);
+  }
   return chosen;
 }
 

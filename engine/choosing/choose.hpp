@@ -34,9 +34,11 @@ struct Chosen {
   // The cheapest that the override favours, and the cheapest of those that need no reach; nullptr where none applies.
   const collectives::Algorithm *best = nullptr, *staged = nullptr;
   std::vector<const collectives::Algorithm*> promising;  // worth a trial, the best first
-  double cost = 0;                                       // of the best, with what it leaves behind, ns
-  double leaves = 0;                                     // what a row leaves behind at most, ns
-  bool forced = false;                                   // by the override
+  // The same of other states that the machine is known in, beside those: once the members' CPUs have moved.
+  std::vector<const collectives::Algorithm*> elsewhere;
+  double cost = 0;      // of the best, with what it leaves behind, ns
+  double leaves = 0;    // what a row leaves behind at most, ns
+  bool forced = false;  // by the override
 };
 Chosen choose(const team::Shape& shape, std::string_view override_text, const collectives::Call& call);
 

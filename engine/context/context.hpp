@@ -57,7 +57,8 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void finish_rooted_slot(std::uint64_t seq);
 
   // ---- smallest rooted operations, up to line_payload bytes
-  std::uint64_t next_line() { return ++line_seq_; }
+  // Starts the next one, of so many lines, at most half a ring: returns the last one's sequence number.
+  std::uint64_t next_line(unsigned count = 1) { return line_seq_ += count; }
   std::byte* reserve_line(std::uint64_t seq);
   void publish_line(std::uint64_t seq, std::size_t bytes);
   const std::byte* wait_line(int member, std::uint64_t seq);
@@ -144,10 +145,10 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
     return seq_ + 1 <= slots + slots_safe_ || room_ready(&ContextControlBlock::slot_done, What::slot_done,
                                                          seq_ + 1 - slots, seq_ + 1 - slots, slots_safe_);
   }
-  bool line_ready() {
-    return line_seq_ + 1 <= lines + lines_safe_ ||
-           room_ready(&ContextControlBlock::line_done, What::line_done, line_seq_ + 1 - lines / 2,
-                      line_seq_ + 1 - lines, lines_safe_);
+  bool line_ready(unsigned count = 1) {
+    const std::uint64_t last = line_seq_ + count;
+    return last <= lines + lines_safe_ ||
+           room_ready(&ContextControlBlock::line_done, What::line_done, last - lines / 2, last - lines, lines_safe_);
   }
   bool buffers_ready(std::uint64_t ticks) {
     if (!staging_ || ticks > buffers) return false;

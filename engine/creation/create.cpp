@@ -74,6 +74,7 @@ void plan_shape(Plan& plan, Process& process, std::span<const Hello> hellos, int
                 const PairCosts& found) {
   Machine& machine = plan.machine = process.machine();
   const bool oversubscribed = process.policy().oversubscribed;
+  plan.states = machine::pair_states(process.machine());
   plan.one_group = one_group;
   plan.ranks_per_cpu = oversubscribed ? std::max(1.01, sharing_cpus / process.cpus().available()) : 1;
   if (machine.cores > 0) plan.group = std::uint32_t(machine.cores);
@@ -299,7 +300,7 @@ bool TeamCreation::join(std::span<const Hello> hellos, Bootstrap* bootstrap) {
 std::unique_ptr<Team> TeamCreation::finish() {
   const Plan& plan = team_->plan();
   team_->shape_ = {size_,           plan.ranks_per_cpu, plan.meeting, plan.one_group != 0, plan.buffer_bytes,
-                   int(plan.group), int(plan.package),  plan.machine};
+                   int(plan.group), int(plan.package),  plan.machine, plan.states};
   team_->context().join_tree();
   return std::move(team_);
 }

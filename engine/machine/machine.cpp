@@ -180,6 +180,12 @@ Result<void> store_machine(const std::string& path, const Machine& machine) {
   return {};
 }
 
+PairStates pair_states(const Machine& machine) {
+  PairStates states;
+  std::ranges::transform(places(machine), states.begin(), [](const PairCosts* each) { return *each; });
+  return states;
+}
+
 const PairCosts* known_pair(const Machine& machine, double line) {
   const PairCosts* found = nullptr;
   for (const PairCosts* each : places(machine))

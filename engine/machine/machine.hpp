@@ -1,5 +1,6 @@
 // Figures of a machine, from which costs of algorithms are estimated, and their file.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -79,6 +80,9 @@ Result<Machine> read_stored_machine(const std::string& path);
 // Replaces the file at once: a concurrent reader finds the old file or the new one.
 Result<void> store_machine(const std::string& path, const Machine& machine);
 
+// Times of all states that are known, the shortest line first; those without a line are none.
+using PairStates = std::array<PairCosts, 4>;
+PairStates pair_states(const Machine& machine);
 // Returns the times known of the state in which a line takes that long; may be null.
 const PairCosts* known_pair(const Machine& machine, double line);
 // Returns the times known of the next state in which a line takes longer, or of the last one; may be null.
@@ -96,5 +100,5 @@ void learn(Machine& machine, const PairCosts& measured);
 namespace nearfield {
 using machine::cpu_model, machine::machine_fields, machine::MachineField, machine::read_machine,
     machine::read_stored_machine, machine::store_machine, machine::to_be_measured;
-using machine::PairCosts, machine::Machine, machine::Network;
+using machine::PairCosts, machine::PairStates, machine::Machine, machine::Network;
 }  // namespace nearfield

@@ -6,7 +6,6 @@
 
 #include "engine/base/log.hpp"
 #include "engine/copying/copy.hpp"
-#include "engine/machine/states.hpp"
 #include "engine/messages/protocols.hpp"
 #include "engine/tuning/left_behind.hpp"
 
@@ -196,16 +195,14 @@ const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request)
   return Rows::staged;
 }
 
-// What figures say of one copy and of two, if programs write to their buffers again. Lines stay in the peer's own cache
-// or, where another state of the machine is quicker, in a last-level cache that the two do not share.
+// What figures say of one copy and of two, if programs write to their buffers again.
 ProtocolChooser::Estimate Transfers::estimate(const reach::MemoryMapper& mapper, double bytes) const {
   const PairCosts& pair = mailboxes_.pair_costs();
   const Machine& machine = mailboxes_.process().machine();
-  const double quickest = machine.near_pair.line;  // 0: of none that is stored
-  const bool apart = quickest > 0 && pair.line > quickest && !like(pair.line, quickest);
-  const double touched = 2 * bytes, holds = apart ? machine.cache : machine.own;
-  const double left = pair.left * tuning::part_that_stays(touched, holds);
-  return {mapper.time(bytes), left * bytes, pair.line > 0 && pair.copy + left > pair.fill + pair.empty};
+  const PairStates states = machine::pair_states(machine);
+  const double left = tuning::left_behind(pair, states, machine, 2 * bytes);
+  const double most = std::max(left, tuning::most_left_behind(states, machine, 2 * bytes));
+  return {mapper.time(bytes), most * bytes, pair.line > 0 && pair.copy + left > pair.fill + pair.empty};
 }
 
 State Transfers::try_way(Request& request, bool by_calls, bool mapped) {

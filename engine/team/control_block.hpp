@@ -56,6 +56,7 @@ struct Plan {
   std::uint32_t young;         // of the world's team: number of calls the host serves before a communicator gets a team
   std::uint64_t buffer_bytes;  // one staging buffer
   Machine machine;             // its figures
+  PairStates states;           // Shape::states
 };
 
 static_assert(Atomic<std::uint64_t>::is_always_lock_free);

@@ -18,6 +18,7 @@ struct Shape {
   int group = 0;                        // consecutive ranks that share a last-level cache; 0: unknown
   int package = 0;                      // consecutive ranks that share a package; 0: unknown
   Machine machine;
+  PairStates states{};  // that the machine is known in, whichever the members are in now: virtual CPUs move
   Tree tree{size, group, package};
   bool oversubscribed() const { return ranks_per_cpu > 1; }
   // True if so many ranks share a CPU that members sleep at once, unless yields let all others run.
@@ -51,6 +52,7 @@ inline Shape shape_for(int size, const Machine& machine) {
   }
   shape.meeting = meeting_for(size, shape.group, shape.oversubscribed());
   shape.machine = machine;
+  shape.states = machine::pair_states(machine);
   shape.tree = {size, shape.group, shape.package};
   return shape;
 }

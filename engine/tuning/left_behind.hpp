@@ -2,6 +2,8 @@
 #pragma once
 #include <algorithm>
 
+#include "engine/machine/machine.hpp"
+#include "engine/machine/states.hpp"
 #include "engine/tuning/constants.hpp"
 
 namespace nearfield::tuning {
@@ -9,7 +11,23 @@ namespace nearfield::tuning {
 // Returns the part of so many touched bytes that a cache of `cache` bytes still holds when the program comes back to
 // them: lines that do not stay in the peer's have left it before, and cost nothing more.
 inline double part_that_stays(double touched, double cache) {
-  return std::clamp(constants::stays_until - touched / cache, 0.0, 1.0);
+  return cache > 0 ? std::clamp(constants::stays_until - touched / cache, 0.0, 1.0) : 0;
+}
+
+// Returns the ns that each of so many touched bytes costs later, in the state of `pair`. Lines stay in the peer's own
+// cache or, where another state of the machine is quicker, in a last-level cache that the two do not share.
+inline double left_behind(const PairCosts& pair, const PairStates& states, const Machine& machine, double touched) {
+  const double quickest = states.front().line;
+  const bool apart = quickest > 0 && pair.line > quickest && !like(pair.line, quickest);
+  return pair.left * part_that_stays(touched, apart || machine.own == 0 ? machine.cache : machine.own);
+}
+
+// The same in the state in which it is most: what looks like more is something else.
+inline double most_left_behind(const PairStates& states, const Machine& machine, double touched) {
+  double most = 0;
+  for (const PairCosts& each : states)
+    if (each.line > 0) most = std::max(most, left_behind(each, states, machine, touched));
+  return most;
 }
 
 }  // namespace nearfield::tuning
