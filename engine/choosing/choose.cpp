@@ -164,9 +164,8 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
     rows = estimate(moved, override_text, call, chosen.leaves);
     for (const Algorithm* row : rank(moved, rows))
       if (std::ranges::find(chosen.promising, row) == chosen.promising.end() &&
-          std::ranges::find(chosen.elsewhere, row) == chosen.elsewhere.end() &&
-          chosen.promising.size() + chosen.elsewhere.size() < tuning::Trials::most_candidates)
-        chosen.elsewhere.push_back(row);
+          chosen.promising.size() < tuning::Trials::most_candidates)
+        chosen.promising.push_back(row);
   }
   return chosen;
 }

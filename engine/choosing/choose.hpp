@@ -33,9 +33,8 @@ double left_behind(const team::Shape& shape, const collectives::Algorithm& row, 
 struct Chosen {
   // The cheapest that the override favours, and the cheapest of those that need no reach; nullptr where none applies.
   const collectives::Algorithm *best = nullptr, *staged = nullptr;
-  std::vector<const collectives::Algorithm*> promising;  // worth a trial, the best first
-  // The same of other states that the machine is known in, beside those: once the members' CPUs have moved.
-  std::vector<const collectives::Algorithm*> elsewhere;
+  // Worth a trial, the best first; then those that are in other states which the members' CPUs may come into.
+  std::vector<const collectives::Algorithm*> promising;
   double cost = 0;      // of the best, with what it leaves behind, ns
   double leaves = 0;    // what a row leaves behind at most, ns
   bool forced = false;  // by the override

@@ -134,9 +134,8 @@ void Chooser::begin(const Call& call, Cell& cell) {
   if (!chosen.best) return;
   cell.rows = {chosen.best, chosen.staged};
   cell.event = 0;
-  if (!tries_ || chosen.promising.size() + chosen.elsewhere.size() < 2) return;
+  if (!tries_ || chosen.promising.size() < 2) return;
   cell.tuner = std::make_unique<Tuner>(std::move(chosen.promising), chosen.cost, collectives::rooted(call.collective));
-  cell.tuner->keep(std::move(chosen.elsewhere));
   cell.tuner->may_leave(chosen.leaves);
   cell.event = cell.calls + pace().first;
 }
@@ -161,7 +160,7 @@ void Chooser::watch(const Call& call, Cell& cell, std::uint64_t nanoseconds) {
   Tuner& tuner = *cell.tuner;
   const std::uint64_t epoch = cell.calls / pace().epoch;
   if (cell.calls % pace().epoch == 0 && word.load(std::memory_order_relaxed) == std::uint32_t(epoch)) {
-    tuner.try_again(cell.calls);
+    tuner.restart(cell.calls);
     cell.event = tuner.event();
     return;
   }

@@ -54,7 +54,6 @@ std::string describe(std::span<const Tried> rows) {
 
 Trials::Trials(std::size_t count, double estimate, bool together, unsigned timed, std::uint64_t first)
     : timed_(estimate < constants::long_call ? timed : 1), together_(together), event_(first) {
-  candidates_.reserve(most_candidates);  // restart() needs no memory
   for (unsigned id = 0; id < count; ++id) candidates_.push_back({id});
   decided_ = candidates_.size() < 2;
 }
@@ -143,9 +142,8 @@ std::uint64_t Trials::pause_calls() const {
   return (pace().apart - 1) * block_calls() + (tried_calls_ * 2654435761u >> 16) % 5;
 }
 
-void Trials::restart(std::uint64_t call, std::size_t more) {
+void Trials::restart(std::uint64_t call) {
   for (Candidate& candidate : candidates_) candidate = {candidate.id};
-  for (; more > 0; --more) candidates_.push_back({unsigned(candidates_.size())});
   in_block_ = current_ = best_ = sweep_ = 0;
   timed_ns_ = 0;
   moments_.clear();

@@ -98,8 +98,8 @@ class Trials {
     else event_ += pause_calls();
     return true;
   }
-  // From the call behind `call` on all is tried again, and so many candidates more.
-  void restart(std::uint64_t call, std::size_t more = 0);
+  // From the call behind `call` on all is tried again.
+  void restart(std::uint64_t call);
 
   // ---- the parts of over()
   // A call of the current candidate is over; whether the block is full.
@@ -151,23 +151,13 @@ struct Tuner : Trials {
         std::uint64_t first = pace().first)
       : Trials(promising.size(), estimate, together, timed, first), rows(std::move(promising)) {}
   const Row* row(const Candidate& candidate) const { return rows[candidate.id]; }
-  // Rows that are candidates as well from try_again() on, which then needs no memory.
-  void keep(std::vector<const Row*> further) {
-    elsewhere = std::move(further);
-    rows.reserve(rows.size() + elsewhere.size());
-  }
-  void try_again(std::uint64_t call) {
-    rows.insert(rows.end(), elsewhere.begin(), elsewhere.end());
-    restart(call, elsewhere.size());
-    elsewhere.clear();
-  }
   std::vector<Tried> tried() const {
     std::vector<Tried> found;
     for (const Candidate& each : candidates())
       found.push_back({row(each)->name, each.times.empty() ? 0 : Trials::estimate(each)});
     return found;
   }
-  std::vector<const Row*> rows, elsewhere;
+  std::vector<const Row*> rows;
 };
 
 }  // namespace nearfield::tuning

@@ -1,0 +1,80 @@
+// What the model chooses where the cores of a machine come closer to each other, or move apart.
+#include "engine/choosing/choose.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace nearfield::choosing {
+namespace {
+
+using collectives::Algorithm, collectives::Call, collectives::Collective;
+
+// As measured on virtual CPUs of a Zen 4 that share a last-level cache, or do not.
+constexpr PairCosts near_state{.line = 54, .own = 0.018, .copy = 0.022, .left = 0.12, .fill = 0.027, .empty = 0.024},
+    far_state{.line = 203, .own = 0.018, .copy = 0.055, .left = 0.54, .fill = 0.039, .empty = 0.058};
+
+// Of two members; `states`: those that are known, `now`: the one that the members are in.
+team::Shape two(std::vector<PairCosts> states, const PairCosts& now) {
+  Machine machine;
+  machine.cache = 32 << 20;
+  machine.own = 1 << 20;
+  machine.cpus = 2;
+  machine.near_pair = states.at(0);
+  if (states.size() > 1) machine.far_pair = states[1];
+  team::Shape shape = team::shape_for(2, machine);
+  shape.machine.near_pair = now;
+  shape.machine.far_pair = {};
+  shape.machine.line = now.line;
+  return shape;
+}
+
+const Algorithm& row(Collective collective, std::string_view name) {
+  return *std::ranges::find(collectives::algorithms(collective), name, &Algorithm::name);
+}
+bool has_staged(const std::vector<const Algorithm*>& rows) {
+  return std::ranges::any_of(rows, [](const Algorithm* each) { return each->reach == collectives::staged; });
+}
+
+constexpr Call megabyte{Collective::allreduce, 1 << 20};
+
+TEST(Choosing, LinesStayInALastLevelCacheThatIsNotShared) {
+  const Algorithm& direct = row(Collective::allreduce, "direct");
+  EXPECT_EQ(left_behind(two({near_state, far_state}, near_state), direct, megabyte), 0);
+  const team::Shape apart = two({near_state, far_state}, far_state);
+  EXPECT_NEAR(left_behind(apart, direct, megabyte), far_state.left * direct.taken * (1 << 19), 1);
+  EXPECT_EQ(choose(apart, "", megabyte).best->reach, collectives::staged);
+  // Where no quicker state is known the cores share their last-level cache.
+  EXPECT_EQ(left_behind(two({far_state}, far_state), direct, megabyte), 0);
+  // What does not fit there either has left it.
+  EXPECT_EQ(left_behind(apart, direct, {Collective::allreduce, 32 << 20}), 0);
+}
+
+TEST(Choosing, RowsOfOtherStatesAreTriedAsWell) {
+  const Chosen both = choose(two({near_state, far_state}, near_state), "", megabyte);
+  EXPECT_NE(both.best->reach, collectives::staged);
+  EXPECT_TRUE(has_staged(both.promising));
+  EXPECT_GE(both.leaves, far_state.left * row(Collective::allreduce, "direct").taken * (1 << 19));
+  const Chosen one = choose(two({near_state}, near_state), "", megabyte);
+  EXPECT_FALSE(has_staged(one.promising));
+  EXPECT_EQ(one.best, both.best);
+  // What the user has forced is all there is.
+  const Chosen forced = choose(two({near_state, far_state}, near_state), "allreduce:direct", megabyte);
+  EXPECT_EQ(forced.promising, std::vector{&row(Collective::allreduce, "direct")});
+}
+
+// Members of several caches stay where they are: the other state is that of further members.
+TEST(Choosing, MembersOfSeveralCachesDoNotMove) {
+  team::Shape shape = two({near_state, far_state}, near_state);
+  shape.machine.far_pair = far_state;
+  shape.machine.near = near_state.line;
+  shape.machine.line = far_state.line;
+  shape.size = 4;
+  shape.group = 2;
+  const std::vector<const Algorithm*> rows = choose(shape, "", megabyte).promising;
+  shape.states[2] = {.line = 900, .own = 0.018, .copy = 5, .left = 9, .fill = 0.01, .empty = 0.01};
+  EXPECT_EQ(choose(shape, "", megabyte).promising, rows);
+}
+
+}  // namespace
+}  // namespace nearfield::choosing
