@@ -63,6 +63,24 @@ int Packed::move_by_host(bool pack, std::byte* packed, std::size_t first, std::s
   return MPI_SUCCESS;
 }
 
+int Packed::fit(std::size_t blocks, std::size_t length) {
+  const std::size_t theirs = bytes_ / blocks;
+  if (bytes_ && !room()) return MPI_ERR_NO_MEM;
+  if (const int code = pack_all(); code != MPI_SUCCESS) return code;
+  memory::Temporary fitted(blocks * length);
+  if (!fitted.data()) return MPI_ERR_NO_MEM;
+  std::memset(fitted.data(), 0, blocks * length);
+  for (std::size_t i = 0; bytes_ && i < blocks; ++i)
+    std::memcpy(fitted.data() + i * length, room() + i * theirs, std::min(theirs, length));
+  temporary_.emplace(std::move(fitted));
+  layout_.reset();
+  count_ = bytes_ = blocks * length;
+  element_ = 1;
+  dense_ = device_ = false;
+  fitted_ = true;
+  return MPI_SUCCESS;
+}
+
 int Packed::unpack_bytes(std::size_t bytes) {
   if (dense_ || bytes == 0) return MPI_SUCCESS;
   if (device_)

@@ -51,7 +51,7 @@ class Packed {
   void keep_type();
   // Copy elements [first, first + count) from the user's buffer into room(), and back. Return an MPI error code.
   int pack(std::size_t first, std::size_t count) {
-    return dense_ ? MPI_SUCCESS : move(true, temporary_->data() + first * element_, first, count);
+    return dense_ || fitted_ ? MPI_SUCCESS : move(true, temporary_->data() + first * element_, first, count);
   }
   int unpack(std::size_t first, std::size_t count) {
     return dense_ ? MPI_SUCCESS : move(false, temporary_->data() + first * element_, first, count);
@@ -72,6 +72,9 @@ class Packed {
   // Returns all of it as data of a message, to be packed by pack_all() before a send. Throws without memory.
   layout::Data data();
   int pack_all() { return pack(0, count_); }
+  // Makes it a packed copy of `blocks` blocks, at least one, each cut or filled up to `length` bytes. Returns an MPI
+  // error code.
+  int fit(std::size_t blocks, std::size_t length);
   // Unpacks the first `bytes` bytes: a message may be shorter than its receive, and end within an element.
   int unpack_bytes(std::size_t bytes);
 
@@ -89,6 +92,7 @@ class Packed {
   MPI_Comm comm_;
   bool dense_ = false;
   bool device_ = false;  // memory that only its run-time can copy
+  bool fitted_ = false;  // temporary_ has what fit() has left of it
   int error_ = 0;
   std::shared_ptr<const TypeLayout> layout_;  // of derived types
   std::optional<memory::Temporary> temporary_;

@@ -2,6 +2,8 @@
 // calls out. They serve the int and the large-count forms alike. Layouts are a rank's own business; what the engine
 // gets is the length of the packed data, which MPI makes equal on all ranks (law 1 of docs/architecture.md).
 #pragma once
+#include <cstring>
+
 #include "mpi/shim/collectives/engine/form.hpp"
 #include "mpi/shim/handles/packing.hpp"
 #include "mpi/shim/process/functions.hpp"
@@ -81,6 +83,21 @@ bool nothing(const When&, const Communicator& c, N count, MPI_Datatype type) {
   return !When::plans && count == 0 && !checks(c) && !broken_off(c) && find_type(type);
 }
 
+// This rank gives blocks of another length than it takes. Hosts find that out when data moves, and the others are in
+// the call by then: so they get as much as fits, and this rank has an error if it gives more than that. Plans are not
+// made.
+template <class When>
+int carry_unequal(Communicator& c, const Call& call, const char* function, Packed& in, std::size_t given,
+                  const Elements& out, const When& when) {
+  constexpr const char* why = "a block of this rank is of another length than those that it takes";
+  const bool truncates = in.bytes() > given * call.bytes;
+  if (When::plans || call.bytes == 0) return give_up(c, function, why, MPI_ERR_TRUNCATE);
+  if (const int code = in.fit(given, call.bytes); code != MPI_SUCCESS)
+    return give_up(c, function, "the buffer cannot be packed", code);
+  const int code = carry_packed(c, call, function, {&in, 0, in.bytes()}, out, when);
+  return code == MPI_SUCCESS && truncates ? raise(c.comm, function, why, MPI_ERR_TRUNCATE) : code;
+}
+
 // The root gives a block, all others get it.
 template <Collective collective, class When>
 int one_buffer(const char* function, const When& when, void* buffer, MPI_Count count, MPI_Datatype type, int root,
@@ -117,11 +134,30 @@ int blocks(const char* function, const When& when, const void* send, MPI_Count s
     }
     Packed in(const_cast<void*>(send), all_of(send_count, given), send_type, comm);
     const void* const own = gives_blocks ? recv : offset_by(recv, me * call.bytes);
-    if (in.error() || out.error() || in.bytes() != given * call.bytes ||
-        aliased(send, send_count, send_type, own, recv_count, recv_type))
+    if (in.error() || out.error() || aliased(send, send_count, send_type, own, recv_count, recv_type))
       return when.at_host(collective, Reason::argument);
+    if (in.bytes() != given * call.bytes) [[unlikely]]
+      return carry_unequal(c, call, function, in, given, all, when);
     return carry_packed(c, call, function, {&in, 0, std::size_t(send_count) * given}, all, when);
   });
+}
+
+// The same of a root whose own block of a scatter has not the length of those that it gives: it takes what fits.
+template <class When>
+int scatter_unequal(Communicator& c, const Call& call, const char* function, const Elements& all, Packed& own,
+                    const When& when) {
+  constexpr const char* why = "the root's own block is of another length than those that it gives";
+  if (When::plans || call.bytes == 0) return give_up(c, function, why, MPI_ERR_TRUNCATE);
+  const std::size_t each = all.count / std::size_t(c.size), fits = std::min(own.bytes(), call.bytes);
+  const memory::Temporary block(call.bytes);
+  if (!block.data() || (own.bytes() && !own.room())) return give_up(c, function, "out of memory");
+  int code = all.data->load(block.data(), std::size_t(c.rank) * each, each);
+  if (code == MPI_SUCCESS && own.bytes()) code = own.pack_all();
+  if (code != MPI_SUCCESS) return give_up(c, function, "the buffer cannot be packed", code);
+  if (fits) std::memcpy(own.room(), block.data(), fits);
+  if (code = own.unpack_bytes(fits); code == MPI_SUCCESS)
+    code = carry_packed(c, call, function, all, {all.data, 0, 0, std::size_t(c.rank) * call.bytes}, when);
+  return code == MPI_SUCCESS && own.bytes() < call.bytes ? raise(c.comm, function, why, MPI_ERR_TRUNCATE) : code;
 }
 
 // The root gets a block of each member, or gives one to each.
@@ -161,13 +197,13 @@ int rooted_blocks(const char* function, const When& when, const void* send, MPI_
     }
     Packed data(one, one_count, one_type, comm);
     const void* const own = offset_by(many, root * call.bytes);
-    // Hosts find that out when data moves, and the others are in the call by then.
-    if (!data.error() && !blocks.error() && data.bytes() != call.bytes && (is_being_created(c) || c.near_team()))
-      return give_up(c, function, "the root's own block is of another length than what it takes of others",
-                     MPI_ERR_TRUNCATE);
-    if (data.error() || blocks.error() || data.bytes() != call.bytes ||
+    if (data.error() || blocks.error() ||
         aliased(gathers ? one : own, send_count, send_type, gathers ? own : one, recv_count, recv_type))
       return when.at_host(collective, Reason::argument);
+    if (data.bytes() != call.bytes) [[unlikely]] {
+      if constexpr (gathers) return carry_unequal(c, call, function, data, 1, all, when);
+      else return scatter_unequal(c, call, function, all, data, when);
+    }
     const Elements side{&data, 0, std::size_t(one_count)};
     return carry_packed(c, call, function, gathers ? side : all, gathers ? all : side, when);
   });
