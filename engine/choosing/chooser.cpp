@@ -19,13 +19,16 @@ namespace {
 
 // All members' moments of the block's calls, by slots.
 tuning::Agreed agree(CollectiveContext& context, const tuning::Trials& trials) {
-  using tuning::Moment;
+  using tuning::Moment, tuning::Timing;
+  const Timing timing = !trials.together()                 ? Timing::each
+                        : context.shape().oversubscribed() ? Timing::from_first_to_last
+                                                           : Timing::together;
   const std::span<const Moment> mine = trials.block();
   const std::uint64_t seq = context.next_slot();
   std::memcpy(context.reserve_slot(seq), mine.data(), mine.size_bytes());
   context.publish_slot(seq, mine.size_bytes());
   context.meet_slots(seq);
-  return tuning::of_all(context.size(), mine.size(), trials.together(), [&](int r, std::size_t i) {
+  return tuning::of_all(context.size(), mine.size(), timing, [&](int r, std::size_t i) {
     Moment theirs;
     std::memcpy(&theirs, context.slot(r, seq) + i * sizeof theirs, sizeof theirs);
     return theirs;
@@ -135,7 +138,10 @@ void Chooser::begin(const Call& call, Cell& cell) {
   cell.rows = {chosen.best, chosen.staged};
   cell.event = 0;
   if (!tries_ || chosen.promising.size() < 2) return;
-  cell.tuner = std::make_unique<Tuner>(std::move(chosen.promising), chosen.cost, collectives::rooted(call.collective));
+  const bool rooted = collectives::rooted(call.collective);
+  cell.tuner = std::make_unique<Tuner>(
+      std::move(chosen.promising), chosen.cost, rooted,
+      rooted && shape().oversubscribed() ? tuning::constants::block_ahead : tuning::constants::block_timed);
   cell.tuner->may_leave(chosen.leaves);
   cell.event = cell.calls + pace().first;
 }

@@ -21,21 +21,25 @@ Agreed of_one(std::span<const Moment> calls) {
   return agreed;
 }
 
-Agreed of_all(int members, std::size_t calls, bool together, FunctionRef<Moment(int, std::size_t)> moment) {
+Agreed of_all(int members, std::size_t calls, Timing timing, FunctionRef<Moment(int, std::size_t)> moment) {
   std::vector<Moment> last(calls);
   std::uint64_t outside = 0;  // the longest that a member was between calls, all of them together
+  std::uint64_t first = ~std::uint64_t{0};
   for (int r = 0; r < members; ++r) {
     std::uint64_t pauses = 0;
     for (std::size_t i = 0; i < calls; ++i) {
       const Moment theirs = moment(r, i);
       last[i] = {std::max(last[i].entered, theirs.entered), std::max(last[i].left, theirs.left)};
       if (i > 0) pauses += theirs.entered - moment(r, i - 1).left;
+      if (i == 1) first = std::min(first, theirs.entered);
     }
     outside = std::max(outside, pauses);
   }
   const std::size_t counted = calls - 1;
+  if (timing == Timing::from_first_to_last)
+    return {{since(first, last.back().left) / float(std::max<std::size_t>(counted, 1))}, 0};
   Agreed agreed{{}, float(outside) / float(std::max<std::size_t>(counted, 1))};
-  if (!together) {
+  if (timing == Timing::each) {
     for (std::size_t i = 1; i < calls; ++i) agreed.times.push_back(since(last[i].entered, last[i].left));
     return agreed;
   }

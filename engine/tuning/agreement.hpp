@@ -8,6 +8,8 @@
 // A call takes from the last member's entry to the last member's leaving: members that come late in the program do not
 // count against an algorithm. Operations with a root let members run ahead of each other, so their calls are timed
 // together: the member that was longest in all calls of a block, from the last member's entry into the first of them.
+// Members that share CPUs also run one after another, and whoever comes last finds all done: there the first member's
+// entry counts, and the last one's leaving.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -33,6 +35,7 @@ Agreed of_one(std::span<const Moment> calls);
 
 // Of all members' calls, the first of which does not count; what it leaves behind does. `moment(r, i)`: of member r,
 // call i.
-Agreed of_all(int members, std::size_t calls, bool together, FunctionRef<Moment(int, std::size_t)> moment);
+enum class Timing : std::uint8_t { each, together, from_first_to_last };
+Agreed of_all(int members, std::size_t calls, Timing timing, FunctionRef<Moment(int, std::size_t)> moment);
 
 }  // namespace nearfield::tuning

@@ -49,11 +49,14 @@ TEST(Ranking, SomeAreTriedAlwaysAndSomeNever) {
 TEST(Agreement, ACallTakesFromTheLastEntryToTheLastLeaving) {
   constexpr Moment moments[2][3] = {{{0, 10}, {20, 50}, {60, 90}}, {{5, 8}, {30, 45}, {70, 95}}};
   const auto at = [&](int r, std::size_t i) { return moments[r][i]; };
-  const Agreed each = of_all(2, 3, false, at);
+  const Agreed each = of_all(2, 3, Timing::each, at);
   EXPECT_EQ(each.times, (std::vector<float>{20, 25}));
   EXPECT_EQ(each.between, (22 + 25) / 2.0f);
-  const Agreed together = of_all(2, 3, true, at);
+  const Agreed together = of_all(2, 3, Timing::together, at);
   EXPECT_EQ(together.times, (std::vector<float>{25}));  // the first: 30 to 50, 60 to 90
+  const Agreed sharing = of_all(2, 3, Timing::from_first_to_last, at);
+  EXPECT_EQ(sharing.times, (std::vector<float>{37.5}));  // 20 to 95
+  EXPECT_EQ(sharing.between, 0);
 }
 
 TEST(Agreement, AloneAllCallsCount) {
