@@ -1,6 +1,6 @@
 """`nearfield plan`: what a job needs of a node's memory, where that should lie, and what it is worth by the model.
 
-Everything is nearfield-plan's (tools/plan.cpp), which asks the engine; here it is asked and shown. Keys of a plan: ranks,
+Everything is nearfield-model's (tools/plan.cpp), which asks the engine; here it is asked and shown. Keys of a plan: ranks,
 partners (ranks that each one sends to), oversubscribed, pieces, components (bytes of a rank, of the first one, of the node),
 segment, nodes, home and fast (the NUMA node beside a rank, and its fastest), advice (for NEARFIELD_MEMORY), advised, worth.
 """
@@ -41,7 +41,7 @@ def make_plan(ranks: int, partners: int, machine: str = "here", calls=CALLS, **v
     words |= {name.replace("_", "-"): value for name, value in values.items()}
     if described := machine_file(machine):
         words["machine"] = described[0]
-    command = [str(program("nearfield-plan")), *(f"{name}={value}" for name, value in words.items())]
+    command = [str(program("nearfield-model")), "plan", *(f"{name}={value}" for name, value in words.items())]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise ValueError(done.stderr.strip())

@@ -9,6 +9,7 @@
 // nearfield-model lines CPU-CPU...                nanoseconds of a cache line one way between the CPUs of each pair
 //                                                 (0: not measured), one JSON line each
 // nearfield-model set NAME=NUMBER...              stores figures of this machine beside those that are known
+// nearfield-model plan ranks=N [NAME=VALUE...]    the memory of a node (plan.cpp)
 //
 // RANKS and SIZES are lists separated by commas; 64x96 are 64 nodes of 96 ranks each. Without FILE: the stored figures,
 // or the built-in ones. What stores prints the file's name.
@@ -34,6 +35,7 @@
 #include "engine/tuning/constants.hpp"
 #include "tools/calibrate.hpp"
 #include "tools/json.hpp"
+#include "tools/plan.hpp"
 
 namespace {
 
@@ -312,6 +314,7 @@ int main(int argc, char** argv) {
   if (command == "states" && argc == 2) return print_states();
   if (command == "calibrate" && argc == 2) return store(calibrate());
   if (command == "lines" && argc > 2) return print_lines({argv + 2, std::size_t(argc - 2)});
+  if (command == "plan") return plan_memory(argc - 1, argv + 1);
   if (command == "set" && argc > 2) return set({argv + 2, std::size_t(argc - 2)});
   if ((argc == 5 || argc == 6) && (command == "predict" || command == "explain")) {
     Machine machine;
@@ -331,7 +334,7 @@ int main(int argc, char** argv) {
   std::fprintf(
       stderr,
       "usage: %s predict OP RANKS SIZES [FILE] | explain OP RANKS BYTES [FILE] | constants | states | calibrate |"
-      " lines CPU-CPU... | set NAME=NUMBER...\n",
+      " lines CPU-CPU... | set NAME=NUMBER... | plan ranks=N [NAME=VALUE...]\n",
       argv[0]);
   return 2;
 }

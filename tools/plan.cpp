@@ -1,5 +1,5 @@
-// nearfield-plan ranks=N [NAME=VALUE...]   what Nearfield takes of a node's memory, where it should lie, what that is
-//                                          worth by the model; one JSON object
+// nearfield-model plan ranks=N [NAME=VALUE...]   what Nearfield takes of a node's memory, where it should lie, what that
+//                                                is worth by the model; one JSON object
 //
 //   ranks=N          processes on the node
 //   partners=N       ranks that each one sends to; unless given: all others
@@ -13,6 +13,8 @@
 //
 // What a rank needs is not computed here: the allocations of a rank are made, with the engine's own sizes and its
 // arena, in a segment of this process. Where wishes lead to, and what fits, is the engine's as well (placement.hpp).
+#include "tools/plan.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -417,10 +419,10 @@ Json describe(const Planner& plan) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int plan_memory(int argc, char** argv) {
   const Asked asked(argc, argv);
   const auto ranks = int(asked.number("ranks", 0));
-  if (ranks < 1 || ranks > 4096) give_up("usage: nearfield-plan ranks=1..4096 [NAME=VALUE...]");
+  if (ranks < 1 || ranks > 4096) give_up("usage: nearfield-model plan ranks=1..4096 [NAME=VALUE...]");
   const std::string file = asked.text("machine");
   const std::size_t partners = std::min({asked.number("partners", std::size_t(ranks) - 1), std::size_t(ranks) - 1,
                                          std::size_t(messages::most_fastboxes)});
@@ -457,4 +459,5 @@ int main(int argc, char** argv) {
          {"advised", advice.components},
          {"worth", worth(plan, asked)}},
         1);
+  return 0;
 }

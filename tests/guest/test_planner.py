@@ -19,7 +19,7 @@ HEAP = 32 * MIB
 def plan_in(guest: Guest, **values: int) -> dict:
     """The plan for jobs of this folder's programs in the guest."""
     words = [f"{name}={value}" for name, value in ({"ranks": RANKS} | values).items()]
-    ended = guest.run([str(ROOT / "build" / BUILD / "bin/nearfield-plan"), *words])
+    ended = guest.run([str(ROOT / "build" / BUILD / "bin/nearfield-model"), "plan", *words])
     assert ended.returncode == 0, ended.text
     return json.loads(ended.stdout)
 
