@@ -52,7 +52,7 @@ namespace nearfield::context {
 
 using team::line;
 
-inline constexpr unsigned slots = 8, lines = 128;
+inline constexpr unsigned slots = 16, lines = 128;
 inline constexpr std::size_t slot_payload = 4096;  // bytes
 inline constexpr unsigned buffers = 4;
 // Bytes of a member's own buffers for rounds, allocated at the team's first rounds.
