@@ -99,8 +99,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   std::uint64_t begin_reading(std::uint64_t tick, int member = -1) const;
   void end_reading(std::uint64_t tick, std::uint64_t begun) {
     if (!begun) return;
-    processor::await_all();
-    report_reading(tick, processor::ticks() - begun);
+    report_reading(tick, processor::ticks_since(begun));
   }
   void report_reading(std::uint64_t tick, std::uint64_t took);  // 0: no writer has asked
   void post(std::uint64_t tick) {

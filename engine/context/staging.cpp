@@ -143,10 +143,10 @@ void CollectiveContext::publish_place() {
   mine_->place[filling_.tick % buffers] = filling_.place | sum_of(length_) << sum_shift;
   mine_->lengths[filling_.tick % buffers] = length_;
   if (filling_.sample) {
-    processor::await_all();
+    const std::uint64_t took = processor::ticks_since(filling_.begun);
     Filling& sampled = sampled_[std::size_t(filling_.use)];
     sampled = filling_;
-    sampled.begun = processor::ticks() - filling_.begun;
+    sampled.begun = took;
   }
   filling_.tick = 0;
 }

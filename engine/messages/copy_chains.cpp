@@ -92,9 +92,9 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
     buffer.filled.store(std::uint32_t(at += bytes), std::memory_order_release);  // SYNC: buffer-filled
   }
   if (choice.sample) {
-    processor::await_all();
+    const std::uint64_t took = processor::ticks_since(start);
     auto& sample = peer_[std::size_t(member)].sample;
-    sample = {true, choice.kind, std::uint32_t(sample.number + 1), data.bytes, processor::ticks() - start};
+    sample = {true, choice.kind, std::uint32_t(sample.number + 1), data.bytes, took};
   }
   pool_.lend(taken.offset);
   mailboxes_.wake(member);
@@ -185,8 +185,7 @@ bool CopyChains::fill(Request& request, std::uint64_t length, Guard& guard) {
     const std::uint64_t start = part.sampled ? processor::ticks() : 0;
     fill_from(request.data, chain.position, buffer.data + chain.in_buffer, bytes,
               copying::handover_kinds[part.kind].fill);
-    if (part.sampled) processor::await_all();
-    const std::uint64_t took = part.sampled ? processor::ticks() - start : 0;
+    const std::uint64_t took = part.sampled ? processor::ticks_since(start) : 0;
     guard.take();
     request.busy = false;
     if (part.sampled) {
@@ -286,10 +285,7 @@ bool CopyChains::drain(Request& request, Guard& guard) {
       const std::uint64_t start = buffer.sample ? processor::ticks() : 0;
       if (begin < end)
         drain_into(request.data, begin, buffer.data + chain.in_buffer, end - begin, copying::Store(buffer.drain));
-      if (buffer.sample) {
-        processor::await_all();
-        chain.ticks += std::uint32_t(processor::ticks() - start);
-      }
+      if (buffer.sample) chain.ticks += std::uint32_t(processor::ticks_since(start));
       guard.take();
       request.busy = false;
       chain.position += filled - chain.in_buffer;

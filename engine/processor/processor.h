@@ -12,6 +12,7 @@
                              of their own seem dear
      finish_streams()        orders earlier streaming stores before a release store that follows
      ticks()                 a monotonic clock of one rate on all cores of a machine, with a resolution of nanoseconds
+     ticks_since(start)      ticks from then until all earlier loads and stores are done
      ticks_in(nanoseconds)   approximate number of ticks, for time slices: correct within a factor of four
      can_claim()             whether claim() is faster than any loop for lines that other cores hold
      claim(to, from, bytes)  copies, taking ownership of whole lines without reading them; ordered like other stores
@@ -55,6 +56,17 @@ enum class Set { sse4, avx2, avx512, neon };
 #include "engine/processor/aarch64.h"
 #else
 #error "Nearfield knows x86-64 and aarch64. Another processor is one more file beside engine/processor/x86_64.h"
+#endif
+
+#if defined(__cplusplus) && !defined(__ASSEMBLER__)
+namespace nearfield::processor {
+
+inline std::uint64_t ticks_since(std::uint64_t start) {
+  await_all();
+  return ticks() - start;
+}
+
+} // namespace nearfield::processor
 #endif
 
 #endif

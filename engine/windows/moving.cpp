@@ -18,8 +18,7 @@ void copy_and_learn(std::atomic_flag& busy, Trials& trials, const std::array<cop
   }
   const std::uint64_t begin = processor::ticks();
   copying::copy(to, from, bytes, stores[choice.kind]);
-  processor::await_all();  // code after the copy would pay for the last stores
-  trials.note(choice.kind, bytes, processor::ticks() - begin);
+  trials.note(choice.kind, bytes, processor::ticks_since(begin));
   busy.clear(std::memory_order_release);  // SYNC: landing-busy
 }
 
