@@ -156,9 +156,10 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   chosen.best = rows[0].row;
   chosen.cost = rows[0].cost;
   chosen.forced = rows[0].standing == tuning::Standing::forced;
+  if (!may_move(shape)) return chosen;
   team::Shape moved = shape;
   for (const PairCosts& state : shape.states) {
-    if (!may_move(shape) || state.line <= 0 || like(state.line, shape.machine.near_pair.line)) continue;
+    if (state.line <= 0 || like(state.line, shape.machine.near_pair.line)) continue;
     moved.machine.near_pair = state;
     moved.machine.line = state.line;
     rows = estimate(moved, override_text, call, chosen.leaves);

@@ -29,17 +29,23 @@ void expect_reuse(Play play) {
   EXPECT_FALSE(explore_play(two, play, language(3)).good());
 }
 
+// Issues operations [from, to), and waits for the last one.
+std::string issued(unsigned from, unsigned to) {
+  std::string script;
+  for (unsigned i = from; i < to; ++i) script += "i" + std::to_string(i) + " ";
+  return script + "w" + std::to_string(to - 1);
+}
+
 TEST(ContextPool, SlotsAreUsedAgainWhenTheyHaveBeenRead) {
   // The first member has used all slots of both contexts and is to use two again: one is free.
-  expect_reuse({from_first,
-                {"i16 i17 w17", "i1 i2 i3 w3 w1"},
-                {"i0 i1 i2 i3 i4 i5 i6 i7 i8 i9 i10 i11 i12 i13 i14 i15 w15", "i0 w0"}});
+  constexpr unsigned all = 2 * context::slots;
+  expect_reuse({from_first, {issued(all, all + 2), "i1 i2 i3 w3 w1"}, {issued(0, all), "i0 w0"}});
 }
 
 TEST(PersistentTask, AreStartedAgainWhileOthersStillRead) {
-  expect_reuse({from_first,
-                {"s0 w0 s0 w0", "s0 w0 s0 w0 s0 w0"},
-                {"p0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0", "p0 s0 w0"}});
+  std::string all = "p0";
+  for (unsigned i = 0; i < context::slots; ++i) all += " s0 w0";
+  expect_reuse({from_first, {"s0 w0 s0 w0", "s0 w0 s0 w0 s0 w0"}, {all, "p0 s0 w0"}});
 }
 
 // Both at the same time.

@@ -5,7 +5,7 @@ namespace {
 
 using context::CollectiveContext;
 
-constexpr unsigned most_operations = 24;
+constexpr unsigned most_operations = 2 * context::slots + 8;
 
 class Player {
  public:

@@ -84,14 +84,13 @@ bool nothing(const When&, const Communicator& c, N count, MPI_Datatype type) {
 }
 
 // This rank gives blocks of another length than it takes. Hosts find that out when data moves, and the others are in
-// the call by then: so they get as much as fits, and this rank has an error if it gives more than that. Plans are not
-// made.
+// the call by then: so they get as much as fits, and this rank has an error if it gives more than that. pre: it takes
+// some, and the call is not a plan.
 template <class When>
 int carry_unequal(Communicator& c, const Call& call, const char* function, Packed& in, std::size_t given,
                   const Elements& out, const When& when) {
   constexpr const char* why = "a block of this rank is of another length than those that it takes";
   const bool truncates = in.bytes() > given * call.bytes;
-  if (When::plans || call.bytes == 0) return give_up(c, function, why, MPI_ERR_TRUNCATE);
   if (const int code = in.fit(given, call.bytes); code != MPI_SUCCESS)
     return give_up(c, function, "the buffer cannot be packed", code);
   const int code = carry_packed(c, call, function, {&in, 0, in.bytes()}, out, when);
@@ -136,8 +135,10 @@ int blocks(const char* function, const When& when, const void* send, MPI_Count s
     const void* const own = gives_blocks ? recv : offset_by(recv, me * call.bytes);
     if (in.error() || out.error() || aliased(send, send_count, send_type, own, recv_count, recv_type))
       return when.at_host(collective, Reason::argument);
-    if (in.bytes() != given * call.bytes) [[unlikely]]
+    if (in.bytes() != given * call.bytes) [[unlikely]] {
+      if (When::plans || call.bytes == 0) return when.at_host(collective, Reason::argument);
       return carry_unequal(c, call, function, in, given, all, when);
+    }
     return carry_packed(c, call, function, {&in, 0, std::size_t(send_count) * given}, all, when);
   });
 }
@@ -147,7 +148,6 @@ template <class When>
 int scatter_unequal(Communicator& c, const Call& call, const char* function, const Elements& all, Packed& own,
                     const When& when) {
   constexpr const char* why = "the root's own block is of another length than those that it gives";
-  if (When::plans || call.bytes == 0) return give_up(c, function, why, MPI_ERR_TRUNCATE);
   const std::size_t each = all.count / std::size_t(c.size), fits = std::min(own.bytes(), call.bytes);
   const memory::Temporary block(call.bytes);
   if (!block.data() || (own.bytes() && !own.room())) return give_up(c, function, "out of memory");
@@ -201,6 +201,9 @@ int rooted_blocks(const char* function, const When& when, const void* send, MPI_
         aliased(gathers ? one : own, send_count, send_type, gathers ? own : one, recv_count, recv_type))
       return when.at_host(collective, Reason::argument);
     if (data.bytes() != call.bytes) [[unlikely]] {
+      if (When::plans || call.bytes == 0)
+        return give_up(c, function, "the root's own block is of another length than what it takes of others",
+                       MPI_ERR_TRUNCATE);
       if constexpr (gathers) return carry_unequal(c, call, function, data, 1, all, when);
       else return scatter_unequal(c, call, function, all, data, when);
     }
