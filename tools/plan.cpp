@@ -1,4 +1,4 @@
-// nearfield-model plan ranks=N [NAME=VALUE...]   what Nearfield takes of a node's memory, where it should lie, what that
+// nearfield-model plan ranks=N [NAME=VALUE...]   what Nearfield takes of a node's memory, where it should lie, what it
 //                                                is worth by the model; one JSON object
 //
 //   ranks=N          processes on the node

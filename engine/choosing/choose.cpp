@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/collectives/costs.hpp"
-#include "engine/tuning/left_behind.hpp"
+#include "engine/machine/left_behind.hpp"
 #include "engine/tuning/trials.hpp"
 
 namespace nearfield::choosing {
@@ -107,7 +107,7 @@ Touched touched_by(const team::Shape& s, const Algorithm& row, const Call& call)
 
 double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
   const Touched touched = touched_by(s, row, call);
-  const auto of = [&](bool far) { return tuning::left_behind(s.machine.pair(far), s.states, s.machine, touched.all); };
+  const auto of = [&](bool far) { return machine::left_behind(s.machine.pair(far), s.states, s.machine, touched.all); };
   const double far = double(s.size - s.group_size()) / std::max(s.size - 1, 1);
   return touched.taken * (of(false) * (1 - far) + of(true) * far);
 }
@@ -126,7 +126,7 @@ std::vector<Ranked> estimate(const team::Shape& shape, std::string_view override
     const Touched touched = touched_by(shape, row, call);
     const double left = left_behind(shape, row, call);
     leaves =
-        std::max({leaves, left, touched.taken * tuning::most_left_behind(shape.states, shape.machine, touched.all)});
+        std::max({leaves, left, touched.taken * machine::most_left_behind(shape.states, shape.machine, touched.all)});
     rows.push_back({&row, standing(override_text, call.collective, row.name), row.cost(shape, call) + left,
                     worth ? Ranked::near_best : Ranked::never});
   }

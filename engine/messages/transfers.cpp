@@ -6,8 +6,8 @@
 
 #include "engine/base/log.hpp"
 #include "engine/copying/copy.hpp"
+#include "engine/machine/left_behind.hpp"
 #include "engine/messages/protocols.hpp"
-#include "engine/tuning/left_behind.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -200,8 +200,8 @@ ProtocolChooser::Estimate Transfers::estimate(const reach::MemoryMapper& mapper,
   const PairCosts& pair = mailboxes_.pair_costs();
   const Machine& machine = mailboxes_.process().machine();
   const PairStates states = machine::pair_states(machine);
-  const double left = tuning::left_behind(pair, states, machine, 2 * bytes);
-  const double most = std::max(left, tuning::most_left_behind(states, machine, 2 * bytes));
+  const double left = machine::left_behind(pair, states, machine, 2 * bytes);
+  const double most = std::max(left, machine::most_left_behind(states, machine, 2 * bytes));
   return {mapper.time(bytes), most * bytes, pair.line > 0 && pair.copy + left > pair.fill + pair.empty};
 }
 

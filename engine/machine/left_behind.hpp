@@ -6,12 +6,12 @@
 #include "engine/machine/states.hpp"
 #include "engine/tuning/constants.hpp"
 
-namespace nearfield::tuning {
+namespace nearfield::machine {
 
 // Returns the part of so many touched bytes that a cache of `cache` bytes still holds when the program comes back to
 // them: lines that do not stay in the peer's have left it before, and cost nothing more.
 inline double part_that_stays(double touched, double cache) {
-  return cache > 0 ? std::clamp(constants::stays_until - touched / cache, 0.0, 1.0) : 0;
+  return cache > 0 ? std::clamp(tuning::constants::stays_until - touched / cache, 0.0, 1.0) : 0;
 }
 
 // Returns the ns that each of so many touched bytes costs later, in the state of `pair`. Lines stay in the peer's own
@@ -30,4 +30,4 @@ inline double most_left_behind(const PairStates& states, const Machine& machine,
   return most;
 }
 
-}  // namespace nearfield::tuning
+}  // namespace nearfield::machine
