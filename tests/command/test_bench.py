@@ -209,7 +209,7 @@ def test_neighbours_run_beside_and_end(kind: str) -> None:
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_neighbours_end_with_a_command_that_is_interrupted(by: signal.Signals) -> None:
-    mine = "12352"  # bytes: a job by which it is known
+    mine = str(12352 + 8 * by)  # bytes: a job by which it is known, also beside the other signals' tests
     arguments = ["--op", "allreduce", "--sizes", mine, "--seconds", "60", "--beside", "2,waking"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     command = subprocess.Popen([sys.executable, "-m", "nearfield", "bench", *arguments], cwd=ROOT, **quiet)

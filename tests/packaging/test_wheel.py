@@ -47,7 +47,7 @@ def test_it_holds_what_runs_and_no_more(wheel: Path) -> None:
 
 def test_it_runs_where_its_name_says(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = load("scripts/wheel.py", monkeypatch)
-    assert len(list(script.objects_of(wheel))) == 10
+    assert len(list(script.objects_of(wheel))) == 9
     assert script.complaints(wheel) == []
 
 
