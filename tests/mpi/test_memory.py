@@ -18,6 +18,9 @@ MIB = 1024  # KiB
 SLACK = MIB / 4
 SEGMENT = MIB / 2  # of its own, before anything is sent
 FASTBOX, FASTBOXES = MIB / 8, 4 * MIB  # of a pair of few ranks; of a rank at most
+# Pages that a peer has mapped as well count by half, and the kernel maps 64 KiB around each fault: how much of a fastbox
+# that is depends on where it lies.
+AROUND = MIB / 32
 
 
 def private_cache() -> float:
@@ -54,7 +57,8 @@ def test_what_talks_needs_what_its_pairs_need(ranks: int, bytes: int) -> None:
     ours = taken("mpich", ranks, talk=(str(bytes), "20"))
     grown = ours["talked"]["own"] - ours["first"]["own"]
     boxes = (ranks - 1) * (FASTBOX + 4)
-    assert boxes <= grown <= boxes + (COPY_BUFFERS if bytes > 1024 else 0) + SLACK, ours
+    least = (ranks - 1) * (FASTBOX - AROUND)
+    assert least <= grown <= boxes + (COPY_BUFFERS if bytes > 1024 else 0) + SLACK, ours
 
 
 @FULL
