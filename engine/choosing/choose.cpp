@@ -150,6 +150,7 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   Chosen chosen;
   std::vector<Ranked> rows = estimate(shape, override_text, call, chosen.leaves);
   if (rows.empty()) return chosen;
+  for (const Ranked& each : rows) chosen.leaves_now = std::max(chosen.leaves_now, left_behind(shape, *each.row, call));
   chosen.promising = rank(shape, rows);
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
   if (staged != rows.end()) chosen.staged = staged->row;

@@ -36,8 +36,10 @@ class ProtocolChooser {
   };
   // What the first message of a cell is told; ns.
   struct Estimate {
-    double one_copy, leaves = 0;  // what one copy leaves behind where programs write to their buffers again
-    bool staged_first = false;    // two copies should take less with that
+    double one_copy;
+    // What it leaves behind where programs write to their buffers again: now, and in any state of the machine.
+    double leaves_now = 0, leaves = 0;
+    bool staged_first = false;  // two copies should take less with that
   };
   // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `turn`: whether a
   // block may begin.
@@ -95,7 +97,7 @@ class ProtocolChooser {
           ways(!mapped                 ? all + 1
                : estimate.staged_first ? staged_before_direct
                                        : all) {
-      trials.may_leave(estimate.leaves);
+      trials.may_leave(estimate.leaves_now, estimate.leaves);
     }
     tuning::Trials trials;
     const State* const ways;

@@ -90,14 +90,16 @@ void Trials::end_block(std::span<const float> times, float between) {
 }
 
 // ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear: where those of both
-// overlap, or differ among themselves as much as from each other, or by more than a call can leave behind.
+// overlap, or differ among themselves as much as from each other, or by more than a call can leave behind. What differs
+// by little beside what a call leaves behind by the machine's figures shows whether it does.
 float Trials::behind(const Candidate& a, const Candidate& b) const {
   const auto its = undisturbed(a.between), other = undisturbed(b.between);
   if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < constants::clear_blocks) return 0;
   const float gap = std::max(its.front() - other.back(), other.front() - its.back());
   const float spread = std::max(its.back() - its.front(), other.back() - other.front());
   const float more = median_of(its) - median_of(other);
-  const bool clear = gap > 0 && gap >= float(constants::clear_gap) * spread &&
+  const bool exact = spread < float(constants::clear_gap) * leaves_now_;
+  const bool clear = (exact || (gap > 0 && gap >= float(constants::clear_gap) * spread)) &&
                      std::abs(more) <= float(constants::clear_most) * std::max({a.median(), b.median(), leaves_});
   return clear ? more : 0;
 }

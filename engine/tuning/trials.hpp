@@ -66,8 +66,11 @@ class Trials {
   Trials(std::size_t count, double estimate, bool together, unsigned timed = most_timed,
          std::uint64_t first = pace().first);
 
-  // By figures of the machine a call may add so many ns to the time until the next one.
-  void may_leave(double nanoseconds) { leaves_ = float(nanoseconds); }
+  // By figures of the machine a call may add so many ns to the time until the next one: now, and in any of its states.
+  void may_leave(double now, double most) {
+    leaves_now_ = float(now);
+    leaves_ = float(most);
+  }
 
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }
@@ -135,7 +138,7 @@ class Trials {
   bool decided_ = false, together_;
   std::uint64_t event_;
   double spent_ = 0, timed_ns_ = 0;
-  float leaves_ = 0;
+  float leaves_now_ = 0, leaves_ = 0;
   unsigned tried_calls_ = 0;
   std::vector<float> window_;
   float baseline_ = 0;

@@ -723,7 +723,7 @@ TEST(ProtocolChooser, BelievesFiguresOfWhatIsLeftBehind) {
   globals().pace = nullptr;
   for (const double leaves : {0.0, 80'000.0}) {
     ProtocolChooser chooser;
-    const ProtocolChooser::Estimate estimate{15'000, leaves, leaves > 0};
+    const ProtocolChooser::Estimate estimate{15'000, leaves, leaves, leaves > 0};
     std::uint64_t now = 1000;
     EXPECT_EQ(chooser.next(262144, false, estimate).way, leaves > 0 ? State::staged : State::direct);
     chooser.over(262144, {0, now});

@@ -86,6 +86,28 @@ TEST(Trials, SeeWhatACallLeavesBehind) {
   }
 }
 
+// Times between calls that vary by less than what a call leaves behind by the machine's figures decide, though not
+// clearly by themselves.
+TEST(Trials, FiguresTellHowExactTimesBetweenCallsAre) {
+  int right = 0, without_figures = 0;
+  for (unsigned seed = 0; seed < 100; ++seed)
+    for (const bool figures : {true, false}) {
+      Trials trials(2, 9000, false);
+      if (figures) trials.may_leave(30'000, 30'000);
+      std::mt19937 random{seed};
+      while (!trials.decided()) {
+        const bool second = trials.current().id == 1;
+        while (!trials.note({0, 1})) {
+        }
+        const std::vector<float> times(trials.moments().size(), second ? 7000 : 9000);
+        trials.end_block(times, float(90'000 + (second ? 9000 : 0) + double(random() % 12'000)));
+      }
+      (figures ? right : without_figures) += trials.best().id == 0;
+    }
+  EXPECT_GE(right, 90);
+  EXPECT_LE(without_figures, 70);
+}
+
 // The model's choice drops out early; what the others leave behind counts between them all the same.
 TEST(Trials, CompareWhatIsLeftWithoutTheModelsChoice) {
   Trials trials(3, 30e3, false);
