@@ -103,30 +103,17 @@ Touched touched_by(const team::Shape& s, const Algorithm& row, const Call& call)
   return {row.taken * (each_reads_a_part ? gives * n * others / s.size : n), (gives + gets) * n};
 }
 
-}  // namespace
-
-double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
-  const Touched touched = touched_by(s, row, call);
-  const auto of = [&](bool far) { return machine::left_behind(s.machine.pair(far), s.states, s.machine, touched.all); };
-  const double far = double(s.size - s.group_size()) / std::max(s.size - 1, 1);
-  return touched.taken * (of(false) * (1 - far) + of(true) * far);
-}
-
-namespace {
-
 using Ranked = tuning::Ranked<Algorithm>;
 
-// Rows that apply, with what they cost and leave behind; the most that one can leave goes to `leaves`.
+// Rows that apply, with what they cost and leave behind; `leaves`: the most that one of them leaves.
 std::vector<Ranked> estimate(const team::Shape& shape, std::string_view override_text, const Call& call,
                              double& leaves) {
   std::vector<Ranked> rows;
   for (const Algorithm& row : collectives::algorithms(call.collective)) {
     if (!row.applies(shape, call)) continue;
     const bool worth = (!row.share || shape.oversubscribed()) && (!row.worth || row.worth(shape, call));
-    const Touched touched = touched_by(shape, row, call);
     const double left = left_behind(shape, row, call);
-    leaves =
-        std::max({leaves, left, touched.taken * machine::most_left_behind(shape.states, shape.machine, touched.all)});
+    leaves = std::max(leaves, left);
     rows.push_back({&row, standing(override_text, call.collective, row.name), row.cost(shape, call) + left,
                     worth ? Ranked::near_best : Ranked::never});
   }
@@ -146,11 +133,23 @@ bool may_move(const team::Shape& shape) { return shape.machine.near == 0 && !sha
 
 }  // namespace
 
+double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
+  const Touched touched = touched_by(s, row, call);
+  const auto of = [&](bool far) { return machine::left_behind(s.machine.pair(far), s.states, s.machine, touched.all); };
+  const double far = double(s.size - s.group_size()) / std::max(s.size - 1, 1);
+  return touched.taken * (of(false) * (1 - far) + of(true) * far);
+}
+
 Chosen choose(const team::Shape& shape, std::string_view override_text, const Call& call) {
   Chosen chosen;
-  std::vector<Ranked> rows = estimate(shape, override_text, call, chosen.leaves);
+  std::vector<Ranked> rows = estimate(shape, override_text, call, chosen.leaves_now);
   if (rows.empty()) return chosen;
-  for (const Ranked& each : rows) chosen.leaves_now = std::max(chosen.leaves_now, left_behind(shape, *each.row, call));
+  chosen.leaves = chosen.leaves_now;
+  for (const Ranked& each : rows) {
+    const Touched touched = touched_by(shape, *each.row, call);
+    chosen.leaves =
+        std::max(chosen.leaves, touched.taken * machine::most_left_behind(shape.states, shape.machine, touched.all));
+  }
   chosen.promising = rank(shape, rows);
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
   if (staged != rows.end()) chosen.staged = staged->row;

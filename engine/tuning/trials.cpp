@@ -98,7 +98,7 @@ float Trials::behind(const Candidate& a, const Candidate& b) const {
   const float gap = std::max(its.front() - other.back(), other.front() - its.back());
   const float spread = std::max(its.back() - its.front(), other.back() - other.front());
   const float more = median_of(its) - median_of(other);
-  const bool exact = spread < float(constants::clear_gap) * leaves_now_;
+  const bool exact = spread < float(constants::exact_between) * leaves_now_;
   const bool clear = (exact || (gap > 0 && gap >= float(constants::clear_gap) * spread)) &&
                      std::abs(more) <= float(constants::clear_most) * std::max({a.median(), b.median(), leaves_});
   return clear ? more : 0;
