@@ -105,17 +105,14 @@ Touched touched_by(const team::Shape& s, const Algorithm& row, const Call& call)
 
 using Ranked = tuning::Ranked<Algorithm>;
 
-// Rows that apply, with what they cost and leave behind; `leaves`: the most that one of them leaves.
-std::vector<Ranked> estimate(const team::Shape& shape, std::string_view override_text, const Call& call,
-                             double& leaves) {
+// Rows that apply, with what they cost and leave behind.
+std::vector<Ranked> estimate(const team::Shape& shape, std::string_view override_text, const Call& call) {
   std::vector<Ranked> rows;
   for (const Algorithm& row : collectives::algorithms(call.collective)) {
     if (!row.applies(shape, call)) continue;
     const bool worth = (!row.share || shape.oversubscribed()) && (!row.worth || row.worth(shape, call));
-    const double left = left_behind(shape, row, call);
-    leaves = std::max(leaves, left);
-    rows.push_back({&row, standing(override_text, call.collective, row.name), row.cost(shape, call) + left,
-                    worth ? Ranked::near_best : Ranked::never});
+    rows.push_back({&row, standing(override_text, call.collective, row.name),
+                    row.cost(shape, call) + left_behind(shape, row, call), worth ? Ranked::near_best : Ranked::never});
   }
   return rows;
 }
@@ -142,9 +139,8 @@ double left_behind(const team::Shape& s, const Algorithm& row, const Call& call)
 
 Chosen choose(const team::Shape& shape, std::string_view override_text, const Call& call) {
   Chosen chosen;
-  std::vector<Ranked> rows = estimate(shape, override_text, call, chosen.leaves_now);
+  std::vector<Ranked> rows = estimate(shape, override_text, call);
   if (rows.empty()) return chosen;
-  chosen.leaves = chosen.leaves_now;
   for (const Ranked& each : rows) {
     const Touched touched = touched_by(shape, *each.row, call);
     chosen.leaves =
@@ -162,7 +158,7 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
     if (state.line <= 0 || like(state.line, shape.machine.near_pair.line)) continue;
     moved.machine.near_pair = state;
     moved.machine.line = state.line;
-    rows = estimate(moved, override_text, call, chosen.leaves);
+    rows = estimate(moved, override_text, call);
     for (const Algorithm* row : rank(moved, rows))
       if (std::ranges::find(chosen.promising, row) == chosen.promising.end() &&
           chosen.promising.size() < tuning::Trials::most_candidates)

@@ -142,7 +142,9 @@ void Chooser::begin(const Call& call, Cell& cell) {
   cell.tuner = std::make_unique<Tuner>(
       std::move(chosen.promising), chosen.cost, rooted,
       rooted && shape().oversubscribed() ? tuning::constants::block_ahead : tuning::constants::block_timed);
-  cell.tuner->may_leave(chosen.leaves_now, chosen.leaves);
+  std::vector<double> leaves;
+  for (const Row row : cell.tuner->rows) leaves.push_back(left_behind(shape(), *row, call));
+  cell.tuner->may_leave(leaves, chosen.leaves);
   cell.event = cell.calls + pace().first;
 }
 

@@ -14,6 +14,7 @@
 // the sender offers the choice again (Offers), so that the receiver sees when the cell has changed.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -97,7 +98,9 @@ class ProtocolChooser {
           ways(!mapped                 ? all + 1
                : estimate.staged_first ? staged_before_direct
                                        : all) {
-      trials.may_leave(estimate.leaves_now, estimate.leaves);
+      double now[std::size(all)];
+      for (std::size_t i = 0; i < std::size(all); ++i) now[i] = ways[i] == State::staged ? 0 : estimate.leaves_now;
+      trials.may_leave(std::span(now).first(candidates), estimate.leaves);
     }
     tuning::Trials trials;
     const State* const ways;

@@ -89,19 +89,26 @@ void Trials::end_block(std::span<const float> times, float between) {
   next();
 }
 
-// ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear: where those of both
+void Trials::may_leave(std::span<const double> now, double most) {
+  for (std::size_t i = 0; i < now.size() && i < candidates_.size(); ++i) candidates_[i].leaves = float(now[i]);
+  for (const Candidate& each : candidates_) leaves_now_ = std::max(leaves_now_, each.leaves);
+  leaves_ = std::max(leaves_now_, float(most));
+}
+
+// ns that `a` adds to the time between calls beyond `b`: what figures say where it is not clear, because times of both
 // overlap, or differ among themselves as much as from each other, or by more than a call can leave behind. What differs
 // by little beside what a call leaves behind by the machine's figures shows whether it does.
 float Trials::behind(const Candidate& a, const Candidate& b) const {
+  const float assumed = float(constants::assumed_behind) * (a.leaves - b.leaves);
   const auto its = undisturbed(a.between), other = undisturbed(b.between);
-  if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < constants::clear_blocks) return 0;
+  if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < constants::clear_blocks) return assumed;
   const float gap = std::max(its.front() - other.back(), other.front() - its.back());
   const float spread = std::max(its.back() - its.front(), other.back() - other.front());
   const float more = median_of(its) - median_of(other);
   const bool exact = spread < float(constants::exact_between) * leaves_now_;
   const bool clear = (exact || (gap > 0 && gap >= float(constants::clear_gap) * spread)) &&
                      std::abs(more) <= float(constants::clear_most) * std::max({a.median(), b.median(), leaves_});
-  return clear ? more : 0;
+  return clear ? more : assumed;
 }
 
 float Trials::estimate(const Candidate& candidate) const { return candidate.median() + behind(candidate, best()); }
@@ -145,7 +152,7 @@ std::uint64_t Trials::pause_calls() const {
 }
 
 void Trials::restart(std::uint64_t call) {
-  for (Candidate& candidate : candidates_) candidate = {candidate.id};
+  for (Candidate& candidate : candidates_) candidate = {.id = candidate.id, .leaves = candidate.leaves};
   in_block_ = current_ = best_ = sweep_ = 0;
   timed_ns_ = 0;
   moments_.clear();

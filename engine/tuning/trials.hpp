@@ -12,7 +12,8 @@
 // The estimate is the median of all times. What a row leaves behind is paid between calls: a rank that rewrites an
 // array whose lines a peer has read has to fetch them back. So the time between calls is noted as well; between two
 // candidates it counts where the lower half of one's blocks differs clearly from that of the other, which the program's
-// own work rarely does.
+// own work rarely does. Where that work hides it, a part of what the machine's figures say is taken for it: who works
+// between calls comes back to the buffers.
 //
 // Everything that decides is equal on all members: numbers of calls, and times that have been agreed on.
 #pragma once
@@ -45,6 +46,7 @@ struct Candidate {
   unsigned failures = 0;         // blocks in which it could not run
   bool left = true;              // in the trials
   std::vector<float> between{};  // ns per call between the calls of each block
+  float leaves = 0;              // ns that a call adds to that by the machine's figures
   float median() const;          // infinity without times
   float at_best() const;         // what it cannot be blamed for: the least of few times, the median of many
 };
@@ -66,11 +68,9 @@ class Trials {
   Trials(std::size_t count, double estimate, bool together, unsigned timed = most_timed,
          std::uint64_t first = pace().first);
 
-  // By figures of the machine a call may add so many ns to the time until the next one: now, and in any of its states.
-  void may_leave(double now, double most) {
-    leaves_now_ = float(now);
-    leaves_ = float(most);
-  }
+  // By figures of the machine a call of each candidate adds so many ns to the time until the next one where programs
+  // come back to their buffers: now, and the most of all in any state. What blocks do not tell is taken from these.
+  void may_leave(std::span<const double> now, double most);
 
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }
@@ -138,7 +138,7 @@ class Trials {
   bool decided_ = false, together_;
   std::uint64_t event_;
   double spent_ = 0, timed_ns_ = 0;
-  float leaves_now_ = 0, leaves_ = 0;
+  float leaves_now_ = 0, leaves_ = 0;  // ns by figures: the most of a candidate now, and in any state
   unsigned tried_calls_ = 0;
   std::vector<float> window_;
   float baseline_ = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <array>
 #include <random>
 #include <thread>
 
@@ -93,7 +94,7 @@ TEST(Trials, FiguresTellHowExactTimesBetweenCallsAre) {
   for (unsigned seed = 0; seed < 100; ++seed)
     for (const bool figures : {true, false}) {
       Trials trials(2, 9000, false);
-      if (figures) trials.may_leave(30'000, 30'000);
+      if (figures) trials.may_leave(std::array{0.0, 30'000.0}, 30'000);
       std::mt19937 random{seed};
       while (!trials.decided()) {
         const bool second = trials.current().id == 1;
@@ -106,6 +107,29 @@ TEST(Trials, FiguresTellHowExactTimesBetweenCallsAre) {
     }
   EXPECT_GE(right, 90);
   EXPECT_LE(without_figures, 70);
+}
+
+// Times between calls that tell nothing: what figures say counts, unless the program does not come back to its buffers.
+TEST(Trials, TakeFromFiguresWhatTimesBetweenCallsDoNotTell) {
+  int left_alone = 0, untouched = 0;
+  for (unsigned seed = 0; seed < 100; ++seed)
+    for (const bool works : {true, false}) {
+      Trials trials(2, 9000, false);
+      trials.may_leave(std::array{0.0, 30'000.0}, 140'000);
+      std::mt19937 random{seed};
+      while (!trials.decided()) {
+        const bool second = trials.current().id == 1;
+        while (!trials.note({0, 1})) {
+        }
+        const std::vector<float> times(trials.moments().size(), second ? 8000 : 14'000);
+        trials.end_block(times, works ? float(110'000 + (second ? 15'000 : 0) + double(random() % 90'000))
+                                      : float(100 + random() % 100));
+      }
+      if (works) left_alone += trials.best().id == 0;
+      else untouched += trials.best().id == 1;
+    }
+  EXPECT_GE(left_alone, 90);
+  EXPECT_EQ(untouched, 100);
 }
 
 // The model's choice drops out early; what the others leave behind counts between them all the same.
