@@ -43,7 +43,7 @@ struct Globals {
   std::atomic<reach::Peers*> forking_peers{nullptr}, heap_peers{nullptr};
   std::atomic<reach::ForkUnderWay*> fork{nullptr};
   // tuning/samples.hpp: best row of any peer, the last one found, by family of rows and class of lengths
-  static constexpr std::size_t row_families = 4, length_classes = 16;
+  static constexpr std::size_t row_families = 5, length_classes = 16;
   std::atomic<std::uint8_t> best_row[row_families][length_classes] = {};
   std::atomic<const tuning::Pace*> pace{nullptr};          // tuning/trials.cpp: of tests
   std::atomic<std::uint64_t> lines_streamed{0};            // copying/copy.cpp

@@ -1,34 +1,92 @@
 #include "engine/messages/buffer_pool.hpp"
 
+#include <utility>
+
+#include "engine/copying/handover.hpp"
+
 namespace nearfield::messages {
 
 BufferPool::BufferPool(Mailboxes& mailboxes)
     : mailboxes_(mailboxes),
       buffers_(mailboxes.process().copy_buffers()),
+      held_(std::size_t(mailboxes.count())),
+      most_held_(buffers_.span() / 4 / std::uint64_t(std::max(mailboxes.count() - 1, 1)) +
+                 HeldBuffers::longest_chain * memory::CopyBuffers::unit),
       lent_(std::max<std::size_t>(buffers_.span() / memory::CopyBuffers::unit, 1)) {}
 
-CopyBuffer& BufferPool::prepare(CopyBuffer& buffer, std::uint64_t whole) {
+// Numbers differ between those who fill it, so that each knows its own messages.
+CopyBuffer& BufferPool::prepare(CopyBuffer& buffer, int member) {
+  const std::uint32_t number = ++messages_ << 1 | (mailboxes_.me() < member);
   buffer.filled.store(0, std::memory_order_relaxed);
   buffer.next.store(0, std::memory_order_relaxed);
-  buffer.match.store(Match::none, std::memory_order_relaxed);
+  buffer.match.store(number << match_bits, std::memory_order_relaxed);
   buffer.released.store(0, std::memory_order_relaxed);
-  buffer.capacity = std::uint32_t(whole - sizeof(CopyBuffer));
   buffer.drain = buffer.sample = 0;
   return buffer;
 }
 
-BufferPool::Taken BufferPool::take(std::uint64_t bytes, unsigned spared) {
+CopyBuffer& BufferPool::prepare_own(std::uint64_t offset, std::uint64_t whole, int member, bool stays) {
+  CopyBuffer& buffer = sent(member, offset);
+  buffer.capacity = std::uint32_t(whole - sizeof(CopyBuffer));
+  buffer.stays = stays;
+  buffer.lent = 0;
+  return prepare(buffer, member);
+}
+
+BufferPool::Taken BufferPool::take(int member, std::uint64_t bytes, unsigned spared) {
+  // Kinds of stores have short buffers of their own.
+  const bool stays = bytes <= copying::HandoverRows::in_own_buffers;
+  if (const auto held = stays ? HeldBuffers::Held{} : held_[std::size_t(member)].take(bytes); held.name) {
+    own_held_ -= !(held.name & of_receiver);
+    return {&prepare(sent(member, held.name), member), held.name, true};
+  }
   constexpr std::uint64_t unit = memory::CopyBuffers::unit;
   const std::uint64_t whole = (sizeof(CopyBuffer) + bytes + unit - 1) / unit * unit;
   if (buffers_.free_bytes() < buffers_.span() / 4) reclaim();
   const std::uint64_t offset = buffers_.take(whole, spared ? buffers_.span() / spared : 0);
-  return {offset ? &prepare(own(offset), whole) : nullptr, offset};
+  if (!offset) return {};
+  return {&prepare_own(offset, whole, member, stays), offset};
+}
+
+void BufferPool::put_back(int member, const Taken& taken) {
+  if (taken.held) hold(member, {taken.name, taken.buffer->capacity});
+  else buffers_.put_back(taken.name, sizeof(CopyBuffer) + taken.buffer->capacity);
+}
+
+void BufferPool::read(int member, std::uint64_t name) {
+  const CopyBuffer& buffer = received(member, name);
+  const HeldBuffers::Held read{name ^ of_receiver, buffer.capacity};
+  const bool own = !(read.name & of_receiver), short_of_own = buffers_.free_bytes() < buffers_.span() / 8 * 5;
+  if (buffer.stays || buffer.capacity > most_held_ || (own && short_of_own)) release(member, read);
+  else hold(member, read);
+}
+
+void BufferPool::hold(int member, const HeldBuffers::Held& read) {
+  HeldBuffers& held = held_[std::size_t(member)];
+  while (!held.has_room(read.capacity, most_held_)) {
+    const auto oldest = held.take_oldest();
+    own_held_ -= !(oldest.name & of_receiver);
+    release(member, oldest);
+  }
+  held.put(read);
+  own_held_ += !(read.name & of_receiver);
+}
+
+void BufferPool::release(int member, const HeldBuffers::Held& held) {
+  sent(member, held.name).released.store(1, std::memory_order_release);  // SYNC: buffer-released
+}
+
+// What comes back to the pool is for all members.
+void BufferPool::release_own_held() {
+  for (int member = 0; own_held_ > 0 && member < mailboxes_.count(); ++member)
+    for (HeldBuffers::Held own; (own = held_[std::size_t(member)].take_own()).name; --own_held_) release(member, own);
 }
 
 BufferPool::Taken BufferPool::take_spare(const Request& request, int member) {
   constexpr std::uint64_t half = spare_buffer_bytes / 2;
   auto released = [&](unsigned turn) {
-    return own(spare() + turn % 2 * half).released.load(std::memory_order_acquire) != 0;  // SYNC: buffer-released
+    return sent(member, spare() + turn % 2 * half).released.load(std::memory_order_acquire) !=
+           0;  // SYNC: buffer-released
   };
   if (!spare_user_) {
     const bool gone = spare_turn_ && mailboxes_.peer(spare_member_).gone();  // nobody reads them any more
@@ -41,23 +99,25 @@ BufferPool::Taken BufferPool::take_spare(const Request& request, int member) {
   spare_user_ = &request;
   spare_member_ = member;
   const std::uint64_t offset = spare() + spare_turn_++ % 2 * half;
-  return {&prepare(own(offset), half), offset};
+  return {&prepare_own(offset, half, member, true), offset};
 }
 
-void BufferPool::lend(std::uint64_t offset) {
-  if (offset - spare() < spare_buffer_bytes) return;
-  lent_[lent_end_++ % lent_.size()] = offset;
+void BufferPool::lend(std::uint64_t name) {
+  if (name & of_receiver || name - spare() < spare_buffer_bytes) return;
+  CopyBuffer& buffer = sent(mailboxes_.me(), name);
+  if (!std::exchange(buffer.lent, 1)) lent_[lent_end_++ % lent_.size()] = name;
 }
 
 // Looks at few, since those of a slow receiver may be in the way.
 void BufferPool::reclaim() {
   constexpr unsigned looks = 64, slow_ones = 8;
+  release_own_held();
   unsigned slow = 0;
   for (unsigned i = 0; i < looks && slow < slow_ones && lent_begin_ != lent_end_; ++i) {
     const std::uint64_t offset = lent_[lent_begin_++ % lent_.size()];
-    CopyBuffer& buffer = own(offset);
+    CopyBuffer& buffer = sent(mailboxes_.me(), offset);
     if (buffer.released.load(std::memory_order_acquire)) {  // SYNC: buffer-released
-      put_back({&buffer, offset});
+      buffers_.put_back(offset, sizeof(CopyBuffer) + buffer.capacity);
     } else {
       lent_[lent_end_++ % lent_.size()] = offset;
       ++slow;

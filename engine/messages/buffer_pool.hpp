@@ -1,5 +1,6 @@
 // The copy buffers of this process as messages use them (memory/copy_buffers.hpp): taken, lent to a receiver, and taken
-// back when that one has released them, the oldest first, so each of them rests for the span of them all.
+// back when somebody has released them, the oldest first, so each of them rests for the span of them all. Before that,
+// long ones go to and fro between the two who talk (held_buffers.hpp), and those of peers are filled here.
 //
 // The spare buffer, in the mailbox, is for one message that is matched, when there is no other: its two halves in turn.
 //
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "engine/memory/copy_buffers.hpp"
+#include "engine/messages/held_buffers.hpp"
 #include "engine/messages/mailboxes.hpp"
 
 namespace nearfield::messages {
@@ -26,28 +28,43 @@ class BufferPool {
 
   struct Taken {
     CopyBuffer* buffer = nullptr;  // nullptr: not now
-    std::uint64_t offset = 0;
+    std::uint64_t name = 0;        // of_receiver
+    bool held = false;             // a message of that member's lay in it before
   };
-  // One with room for `bytes`, unless fewer than a `spared`-th part of all would be left; 0: whatever is left.
-  Taken take(std::uint64_t bytes, unsigned spared);
+  // For a message to that member, with room for `bytes`, unless fewer than a `spared`-th part of all would be left; 0:
+  // whatever is left.
+  Taken take(int member, std::uint64_t bytes, unsigned spared);
   // Of the spare buffer. The next message has it when the receiver of the last one has read both halves.
   Taken take_spare(const Request& request, int member);
-  void put_back(const Taken& taken) { buffers_.put_back(taken.offset, sizeof(CopyBuffer) + taken.buffer->capacity); }
-  // From now on it is the receiver's to release.
-  void lend(std::uint64_t offset);
+  void put_back(int member, const Taken& taken);
+  // From now on it is for others to release.
+  void lend(std::uint64_t name);
   // That message has taken its last buffer.
   void end(const Request& request) {
     if (spare_user_ == &request) spare_user_ = nullptr;
   }
-  CopyBuffer& own(std::uint64_t offset) const { return mailboxes_.at<CopyBuffer>(mailboxes_.me(), offset); }
+  // This side has read what that member has sent in that buffer.
+  void read(int member, std::uint64_t name);
+  CopyBuffer& sent(int member, std::uint64_t name) const {
+    return mailboxes_.at<CopyBuffer>(name & of_receiver ? member : mailboxes_.me(), name & ~of_receiver);
+  }
+  CopyBuffer& received(int member, std::uint64_t name) const { return sent(member, name ^ of_receiver); }
 
  private:
-  static CopyBuffer& prepare(CopyBuffer& buffer, std::uint64_t whole);
+  CopyBuffer& prepare(CopyBuffer& buffer, int member);
+  CopyBuffer& prepare_own(std::uint64_t offset, std::uint64_t whole, int member, bool stays);
+  void hold(int member, const HeldBuffers::Held& read);
+  void release(int member, const HeldBuffers::Held& held);
+  void release_own_held();
   std::uint64_t spare() const { return mailboxes_.offset_of(mailboxes_.own().spare_buffer); }
   void reclaim();
   Mailboxes& mailboxes_;
   memory::CopyBuffers& buffers_;
-  std::vector<std::uint64_t> lent_;  // a ring: buffers that receivers still read, the oldest first
+  std::vector<HeldBuffers> held_;    // per member
+  const std::uint64_t most_held_;    // bytes of a member
+  unsigned own_held_ = 0;            // of ours, of all members
+  std::uint32_t messages_ = 0;       // numbers of CopyBuffer::match
+  std::vector<std::uint64_t> lent_;  // a ring: buffers that others still have, the oldest first
   std::size_t lent_begin_ = 0, lent_end_ = 0;
   const Request* spare_user_ = nullptr;
   int spare_member_ = 0;     // to whom it sends, or the last one did

@@ -58,31 +58,39 @@ CopyChains::CopyChains(Mailboxes& mailboxes, Channels& channels, InProgress& in_
 
 // ---------------------------------------------------------------- the sender's side
 
-// By which kinds the next bytes go to this member, through a buffer at that offset.
-copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes, std::uint64_t offset) {
+// By which kinds the next bytes go to this member, through that buffer.
+copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes, const BufferPool::Taken& taken) {
   PerMember& peer = peer_[std::size_t(member)];
-  if (!channels_.has_ring_to(member)) return {peer.handover.best(bytes), false};
+  const auto next = [&](auto& handover) -> copying::Handover::Choice {
+    const auto choice = handover.next(bytes, taken.held ? 0 : taken.name);
+    return {choice.kind, choice.sample && !peer.sample.pending};
+  };
+  if (!channels_.has_ring_to(member))
+    return {taken.held ? peer.returning.best(bytes) : peer.handover.best(bytes), false};
   if (peer.sample.pending) {
     const std::uint64_t reported = channels_.sample_from(member), drained = reported & 0xffffffff;
-    if (reported >> 32 != peer.sample.number) return {peer.handover.next(bytes, offset).kind, false};
-    peer.sample.pending = false;
-    if (drained != not_drained) peer.handover.note(peer.sample.kind, peer.sample.bytes, peer.sample.ticks + drained);
+    peer.sample.pending = reported >> 32 != peer.sample.number;
+    if (!peer.sample.pending && drained != not_drained) {
+      const std::uint64_t took = peer.sample.ticks + drained;
+      if (peer.sample.returns) peer.returning.note(peer.sample.kind, peer.sample.bytes, took);
+      else peer.handover.note(peer.sample.kind, peer.sample.bytes, took);
+    }
   }
-  return peer.handover.next(bytes, offset);
+  return taken.held ? next(peer.returning) : next(peer.handover);
 }
 
 bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
-  const auto taken = pool_.take(std::min(data.bytes, longest_buffer()), 8);
+  const auto taken = pool_.take(member, std::min(data.bytes, longest_buffer()), 8);
   if (!taken.buffer) return false;
   CopyBuffer& buffer = *taken.buffer;
-  const auto choice = next_kinds(member, data.bytes, taken.offset);
+  const auto choice = next_kinds(member, data.bytes, taken);
   const copying::Kinds kinds = copying::handover_kinds[choice.kind];
   buffer.drain = std::uint32_t(kinds.drain);
   buffer.sample = choice.sample;
-  const BuffersNote note{taken.offset, data.bytes, 0};
+  const BuffersNote note{taken.name, data.bytes, 0};
   if (buffer.capacity < data.bytes ||
       !channels_.push(member, Kind::buffers, envelope, std::as_bytes(std::span(&note, 1)), {})) {
-    pool_.put_back(taken);
+    pool_.put_back(member, taken);
     return false;
   }
   const std::uint64_t start = choice.sample ? processor::ticks() : 0;
@@ -94,9 +102,9 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
   if (choice.sample) {
     const std::uint64_t took = processor::ticks_since(start);
     auto& sample = peer_[std::size_t(member)].sample;
-    sample = {true, choice.kind, std::uint32_t(sample.number + 1), data.bytes, took};
+    sample = {true, taken.held, choice.kind, std::uint32_t(sample.number + 1), data.bytes, took};
   }
-  pool_.lend(taken.offset);
+  pool_.lend(taken.name);
   mailboxes_.wake(member);
   return true;
 }
@@ -106,16 +114,18 @@ bool CopyChains::begin(Request& request) {
   const bool whole = !request.attended && bytes <= longest_whole();
   const bool may_wait = request.mode == Mode::synchronous || !whole;
   if (may_wait && !request.attended && waiting_ >= most_that_wait) return false;
-  const auto taken = pool_.take(whole ? bytes : std::min(bytes, longest_buffer()), 8);
+  const auto taken = pool_.take(request.member, whole ? bytes : std::min(bytes, longest_buffer()), 8);
   if (!taken.buffer) return false;
   const bool acknowledged = bytes > taken.buffer->capacity || request.mode == Mode::synchronous;
-  const BuffersNote note{taken.offset, bytes, acknowledged};
-  request.part = InBuffers{.chain = {taken.offset, taken.offset}, .acknowledged = acknowledged};
+  const BuffersNote note{taken.name, bytes, acknowledged};
+  request.part = InBuffers{.chain = {taken.name, taken.name},
+                           .number = taken.buffer->match.load(std::memory_order_relaxed),
+                           .acknowledged = acknowledged};
   begin_buffer(request, taken);
   if (!channels_.push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&note, 1)), {})) {
     drop_sample(request);
     request.part = {};
-    pool_.put_back(taken);
+    pool_.put_back(request.member, taken);
     return false;
   }
   request.way = State::staged;
@@ -127,14 +137,14 @@ bool CopyChains::begin(Request& request) {
 // Before the receiver knows of it.
 void CopyChains::begin_buffer(Request& request, const BufferPool::Taken& taken) {
   CopyBuffer& buffer = *taken.buffer;
-  const auto choice = next_kinds(request.member, buffer.capacity, taken.offset);
+  const auto choice = next_kinds(request.member, buffer.capacity, taken);
   InBuffers& part = *request.in_buffers();
   part.kind = choice.kind;
   part.sampled = choice.sample;
   buffer.drain = std::uint32_t(copying::handover_kinds[choice.kind].drain);
   buffer.sample = choice.sample;
   auto& sample = peer_[std::size_t(request.member)].sample;
-  if (choice.sample) sample = {true, choice.kind, sample.number + 1, 0, 0};
+  if (choice.sample) sample = {true, taken.held, choice.kind, sample.number + 1, 0, 0};
 }
 
 // Its buffer will not be read.
@@ -148,22 +158,21 @@ void CopyChains::drop_sample(Request& request) {
 // The next buffer of a chain; false: not now.
 bool CopyChains::continue_chain(Request& request, std::uint64_t length) {
   Chain& chain = request.in_buffers()->chain;
-  const bool matched = request.offered.transfer ||
-                       pool_.own(chain.first).match.load(std::memory_order_acquire) == Match::matched;  // SYNC: match
+  const bool matched = request.offered.transfer || match_of(request) == Match::matched;
   if (!matched && chain.position >= longest_whole()) return false;
   const unsigned spared = !chain.buffer ? 8 : matched ? 0 : 4;
-  auto next = pool_.take(std::min(length - chain.position, longest_buffer()), spared);
+  auto next = pool_.take(request.member, std::min(length - chain.position, longest_buffer()), spared);
   if (!next.buffer && matched) next = pool_.take_spare(request, request.member);
   if (!next.buffer) return false;
   begin_buffer(request, next);
   if (chain.buffer) {
-    pool_.own(chain.buffer).next.store(next.offset, std::memory_order_release);  // SYNC: buffer-next
+    pool_.sent(request.member, chain.buffer).next.store(next.name, std::memory_order_release);  // SYNC: buffer-next
     if (chain.buffer != chain.first) pool_.lend(chain.buffer);
   } else {
-    chain.first = next.offset;
-    request.offered.transfer->first.store(next.offset, std::memory_order_release);  // SYNC: transfer-first
+    chain.first = next.name;
+    request.offered.transfer->first.store(next.name, std::memory_order_release);  // SYNC: transfer-first
   }
-  chain.buffer = next.offset;
+  chain.buffer = next.name;
   chain.in_buffer = 0;
   mailboxes_.wake(request.member);
   return true;
@@ -174,10 +183,10 @@ bool CopyChains::fill(Request& request, std::uint64_t length, Guard& guard) {
   Chain& chain = part.chain;
   bool any_filled = false;
   for (int i = pieces_in_one_poll(request); i > 0 && chain.position < length; --i) {
-    if (!chain.buffer || chain.in_buffer == pool_.own(chain.buffer).capacity) {
+    if (!chain.buffer || chain.in_buffer == pool_.sent(request.member, chain.buffer).capacity) {
       if (!continue_chain(request, length)) break;
     }
-    CopyBuffer& buffer = pool_.own(chain.buffer);
+    CopyBuffer& buffer = pool_.sent(request.member, chain.buffer);
     const std::uint64_t bytes = std::min(
         {piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
     request.busy = true;
@@ -205,14 +214,12 @@ bool CopyChains::fill(Request& request, std::uint64_t length, Guard& guard) {
 bool CopyChains::send(Request& request, Guard& guard) {
   const std::uint64_t length = request.data.bytes;
   const InBuffers& part = *request.in_buffers();
-  const Match match = part.acknowledged
-                          ? pool_.own(part.chain.first).match.load(std::memory_order_acquire)  // SYNC: match
-                          : Match::none;
+  const Match match = part.acknowledged ? match_of(request) : Match::none;
   if (match == Match::cancelled) {
     for (std::uint64_t at = part.chain.first; at;) {  // nobody reads them
-      CopyBuffer& buffer = pool_.own(at);
+      CopyBuffer& buffer = pool_.sent(request.member, at);
       at = buffer.next.load(std::memory_order_relaxed);
-      buffer.released.store(1, std::memory_order_relaxed);
+      buffer.released.store(1, std::memory_order_release);  // SYNC: buffer-released
     }
     drop_sample(request);
     request.cancelled = true;
@@ -236,9 +243,19 @@ void CopyChains::end(const Request& request) {
   if (chain.buffer != chain.first) pool_.lend(chain.buffer);
 }
 
-std::uint64_t CopyChains::recall(const Request& request) {
+std::uint64_t CopyChains::recall(Protocols& p, const Request& request) {
   const InBuffers& part = *request.in_buffers();
-  return part.acknowledged && !request.withdrawn ? part.chain.first : 0;
+  // Another message may have its name, once it is read.
+  const bool waits = part.acknowledged && !request.withdrawn && p.chains.match_of(request) == Match::none;
+  return waits ? part.chain.first : 0;
+}
+
+// pre: it is acknowledged.
+Match CopyChains::match_of(const Request& request) const {
+  const InBuffers& part = *request.in_buffers();
+  const std::uint32_t found =
+      pool_.sent(request.member, part.chain.first).match.load(std::memory_order_acquire);  // SYNC: match
+  return found >> match_bits == part.number >> match_bits ? Match(found - part.number) : Match::matched;
 }
 
 // ---------------------------------------------------------------- the receiver's side
@@ -255,18 +272,23 @@ void CopyChains::accept(Request& request, const Arrived& message) {
   request.part = InBuffers{.chain = {note.first, note.first}};
   request.under_way.owner = &request;
   if (note.acknowledge) {
-    buffer_of(message.member, note.first).match.store(Match::matched, std::memory_order_release);  // SYNC: match
-    mailboxes_.wake(message.member);
+    answer(message.member, note.first, Match::matched);
   }
   ++counts_.staged;
   counts_.bytes += request.received;
   in_progress_.receives.push(request.under_way);
 }
 
+void CopyChains::answer(int member, std::uint64_t first, Match match) {
+  auto& word = pool_.received(member, first).match;
+  word.store(word.load(std::memory_order_relaxed) + std::uint32_t(match), std::memory_order_release);  // SYNC: match
+  mailboxes_.wake(member);
+}
+
 // It is read to its end, which has taken `ticks`, if it is a sample.
-void CopyChains::release(int member, CopyBuffer& buffer, std::uint32_t ticks) {
-  if (buffer.sample) channels_.report_sample(member, ticks);
-  buffer.released.store(1, std::memory_order_release);  // SYNC: buffer-released
+void CopyChains::read(int member, std::uint64_t name, std::uint32_t ticks) {
+  if (pool_.received(member, name).sample) channels_.report_sample(member, ticks);
+  pool_.read(member, name);
 }
 
 bool CopyChains::drain(Request& request, Guard& guard) {
@@ -274,7 +296,7 @@ bool CopyChains::drain(Request& request, Guard& guard) {
   const int member = request.member;
   bool any_read = false;
   for (int i = pieces_in_one_poll(request); i > 0; --i) {
-    CopyBuffer& buffer = buffer_of(member, chain.buffer);
+    CopyBuffer& buffer = pool_.received(member, chain.buffer);
     const std::uint32_t filled = buffer.filled.load(std::memory_order_acquire);  // SYNC: buffer-filled
     if (filled == chain.in_buffer && filled < buffer.capacity) break;
     if (filled > chain.in_buffer) {
@@ -295,14 +317,14 @@ bool CopyChains::drain(Request& request, Guard& guard) {
     if (chain.position == request.total) {
       if (request.error == ErrorKind::truncated && request.offered.transfer)
         request.total = request.offered.transfer->bytes;
-      release(member, buffer, chain.ticks);
+      read(member, chain.buffer, chain.ticks);
       request.way = State::done;
       break;
     }
     if (chain.in_buffer < buffer.capacity) continue;
     const std::uint64_t next = buffer.next.load(std::memory_order_acquire);  // SYNC: buffer-next
     if (!next) break;
-    release(member, buffer, chain.ticks);
+    read(member, chain.buffer, chain.ticks);
     mailboxes_.wake(member);
     chain = {chain.first, next, chain.position};
   }
@@ -317,19 +339,16 @@ void CopyChains::keep(UnexpectedMessage& message) {
 
 // A message that is all there leaves the buffer that its sender could use again; whether it did.
 bool CopyChains::copy_out(UnexpectedMessage& message) {
-  CopyBuffer& buffer = buffer_of(message.member, message.transfer);
+  const CopyBuffer& buffer = pool_.received(message.member, message.transfer);
   if (message.acknowledge || buffer.filled.load(std::memory_order_acquire) != message.bytes)
     return false;  // SYNC: buffer-filled
   if (!message.make_room()) return false;
   std::memcpy(message.payload(), buffer.data, message.bytes);
-  release(message.member, buffer, not_drained);
+  read(message.member, message.transfer, not_drained);
   message.kind = Kind::eager;
   return true;
 }
 
-void CopyChains::refuse(int member, std::uint64_t first) {
-  buffer_of(member, first).match.store(Match::cancelled, std::memory_order_release);  // SYNC: match
-  mailboxes_.wake(member);
-}
+void CopyChains::refuse(int member, std::uint64_t first) { answer(member, first, Match::cancelled); }
 
 }  // namespace nearfield::messages

@@ -1,13 +1,14 @@
-// Messages through copy buffers of the sender.
+// Messages through copy buffers.
 //
 //   sender                                             receiver
 //   takes a buffer, record (buffers) ----------------> matched, or kept where it is until a receive is posted
 //   copies a piece in, filled += piece --------------> copies out what is filled
-//   full, and more to come: takes another one, next -> read to its end: released = 1, goes on with the next
-//   all is filled: the user's array is free            all is read: the message is there, released = 1
+//   full, and more to come: takes another one, next -> read to its end: holds it, goes on with the next
+//   all is filled: the user's array is free            all is read: the message is there; holds the last one too
 //
 // Both copy at the same time, in pieces. Stores to lines that the receiver still has in its cache would wait for it, so
-// buffers rest before they are used again (buffer_pool.hpp).
+// the receiver sends its own next message in what it has read (held_buffers.hpp), or releases it, and the owner lets it
+// rest before it is used again (buffer_pool.hpp).
 //
 // A message begins only while an eighth of all is free, one that nobody has matched holds an eighth at most and goes on
 // only while a quarter is free, so those that are matched mostly find something. Nobody waits for what others hold,
@@ -28,6 +29,7 @@
 namespace nearfield::messages {
 
 struct Arrived;
+struct Protocols;
 
 class CopyChains {
  public:
@@ -49,7 +51,7 @@ class CopyChains {
   // Its sender goes on with something else. pre: nobody copies for it.
   void end(const Request& request);
   // What names it to its receiver, who may refuse it; 0: it cannot be taken back.
-  static std::uint64_t recall(const Request& request);
+  static std::uint64_t recall(Protocols& protocols, const Request& request);
 
   // ---- receiver
   void accept(Request& request, const Arrived& message);
@@ -62,21 +64,24 @@ class CopyChains {
  private:
   struct PerMember {
     copying::Handover handover;
+    copying::ReturningHandover returning;  // through held buffers
     struct {
       bool pending = false;
+      bool returns = false;
       std::uint8_t kind = 0;
       std::uint32_t number = 0;  // of samples so far
       std::uint64_t bytes = 0, ticks = 0;
-    } sample;                // of the handover, until the receiver tells its part
+    } sample;                // of either, until the receiver tells its part
     std::uint64_t kept = 0;  // bytes of its unexpected messages that lie in its buffers
   };
-  copying::Handover::Choice next_kinds(int member, std::uint64_t bytes, std::uint64_t offset);
+  copying::Handover::Choice next_kinds(int member, std::uint64_t bytes, const BufferPool::Taken& taken);
   void begin_buffer(Request& request, const BufferPool::Taken& taken);
   void drop_sample(Request& request);
   bool continue_chain(Request& request, std::uint64_t length);
   bool copy_out(UnexpectedMessage& message);
-  void release(int member, CopyBuffer& buffer, std::uint32_t ticks);
-  CopyBuffer& buffer_of(int member, std::uint64_t offset) const { return mailboxes_.at<CopyBuffer>(member, offset); }
+  void read(int member, std::uint64_t name, std::uint32_t ticks);
+  void answer(int member, std::uint64_t first, Match match);
+  Match match_of(const Request& request) const;
 
   Mailboxes& mailboxes_;
   Channels& channels_;

@@ -1,11 +1,13 @@
 // Which way a large message takes where its sender's memory can be reached: by trials (tuning/trials.hpp). Memory that
 // calls of the kernel alone can reach has cells of its own.
 //
-// The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times messages from their
-// acceptance to their end, where no other of the cell is under way: those of a window wait for each other in ways that
-// tell nothing, and go the first way, or the one that trials have found. What ways leave behind (a sender that writes
-// to its buffer again fetches back the lines that the receiver has read) shows in the time from the end of one to the
-// acceptance of the next. The next block begins when all messages of the last one are through.
+// The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times bursts, from the
+// acceptance of a message when no other of the cell is under way until none is. All of a burst go one way, and its time
+// is divided by their number. What ways leave behind (a sender that writes to its buffer again fetches back the lines
+// that the receiver has read) shows in the time from the end of one to the acceptance of the next.
+//
+// A message whose sender may compute meanwhile is copied by its receiver once that is decided; copy buffers serve it
+// where its sender fills them when it sends.
 //
 // In a ping-pong that time is also the other way's, whose receiver may try ways as well. So the two of a pair take
 // turns by the clock: each begins blocks in slices of its own.
@@ -14,6 +16,7 @@
 // the sender offers the choice again (Offers), so that the receiver sees when the cell has changed.
 #pragma once
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,26 +45,34 @@ class ProtocolChooser {
     double leaves_now = 0, leaves = 0;
     bool staged_first = false;  // two copies should take less with that
   };
-  // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `turn`: whether a
-  // block may begin.
-  Chosen next(std::uint64_t bytes, bool by_calls, Estimate estimate, bool turn = true, bool mapped = true) {
+  // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `attended`: whether
+  // its sender waits for it. `turn`: whether a block may begin.
+  Chosen next(std::uint64_t bytes, bool by_calls, Estimate estimate, bool attended = true, bool turn = true,
+              bool mapped = true) {
     auto& cell = cell_[mapped][bytes];
     if (!cell) cell = std::make_unique<Cell>(mapped, mapped && by_calls ? 3 : 2, estimate);
     Cell& c = *cell;
     const State* const ways = c.ways;
     ++c.calls;
-    const bool decided = c.trials.decided(), alone = c.open++ == 0;
-    c.crossed = !alone;
-    const bool advised = decided && ways[c.trials.best().id] == State::staged;
-    const bool looked_at =
-        decided ? advised || c.calls % tuning::pace().watch == 0 : c.trials.tries(c.calls) && (turn || c.in_block);
-    const bool tried = alone && looked_at && !decided;
-    c.in_block |= tried;
+    const bool decided = c.trials.decided(), advised = decided && ways[c.trials.best().id] == State::staged;
+    if (c.open++ == 0) {
+      c.timed =
+          decided ? advised || c.calls % tuning::pace().watch == 0 : c.trials.tries(c.calls) && (turn || c.in_block);
+      c.in_block |= c.timed && !decided;
+      c.accepted = 0;
+      c.burst = 0;
+    }
+    ++c.burst;
+    const bool tried = c.timed && !decided;
+    if (!attended && !tried) {
+      c.timed = false;  // another way than the others of its burst, perhaps
+      return {mapped ? State::direct : State::by_calls, false, advised};
+    }
     // Not what is best so far: that may be known without what it leaves behind, and spoils the trials of the other
     // direction.
     const State way = ways[tried ? c.trials.current().id : decided ? c.trials.best().id : 0];
     if (way == State::by_calls && !by_calls) return {State::direct};
-    return {way, alone && looked_at, advised};
+    return {way, c.timed, advised};
   }
 
   // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed. Returns whether
@@ -70,13 +81,19 @@ class ProtocolChooser {
     const auto& cell = cell_[mapped][bytes];
     if (!cell) return false;
     Cell& c = *cell;
-    --c.open;
-    if (!moment.entered || c.crossed) return false;
+    if (moment.entered && (c.accepted == 0 || moment.entered < c.accepted)) c.accepted = moment.entered;
+    if (--c.open || !c.timed || !moment.entered) return false;
+    moment.entered = c.accepted;
     if (!c.trials.decided()) {
-      if (c.trials.over(c.calls, true, moment, [&] { return tuning::of_one(c.trials.moments()); })) c.in_block = false;
+      c.bursts.push_back(float(c.burst));
+      if (c.trials.over(c.calls, true, moment, [&] { return c.of_one_message(); })) {
+        c.in_block = false;
+        c.bursts.clear();
+      }
       return c.trials.decided();
     }
-    if (c.trials.due(float(moment.left - moment.entered), moment.left)) c.trials.restart(c.calls);
+    const float each = float(moment.left - moment.entered) / float(c.burst);
+    if (c.trials.due(each, moment.left)) c.trials.restart(c.calls);
     return false;
   }
 
@@ -102,12 +119,22 @@ class ProtocolChooser {
       for (std::size_t i = 0; i < std::size(all); ++i) now[i] = ways[i] == State::staged ? 0 : estimate.leaves_now;
       trials.may_leave(std::span(now).first(candidates), estimate.leaves);
     }
+    tuning::Agreed of_one_message() const {
+      tuning::Agreed agreed = tuning::of_one(trials.moments());
+      const std::size_t others = bursts.size() - agreed.times.size();  // that do not count
+      for (std::size_t i = 0; i < agreed.times.size(); ++i) agreed.times[i] /= bursts[others + i];
+      agreed.between *= float(bursts.size()) / std::accumulate(bursts.begin(), bursts.end(), 0.0f);
+      return agreed;
+    }
     tuning::Trials trials;
     const State* const ways;
     std::uint64_t calls = 0;
-    unsigned open = 0;     // messages under way
-    bool crossed = false;  // another one was accepted since the one that may be timed
+    std::uint64_t accepted = 0;  // when the burst began, ns
+    unsigned open = 0;           // messages under way
+    unsigned burst = 0;          // messages of it so far
+    bool timed = false;          // it is
     bool in_block = false;
+    std::vector<float> bursts{};  // messages of those of the block
   };
   ByMessageLength<std::unique_ptr<Cell>> cell_[2];  // by calls alone, mapped
 };

@@ -31,7 +31,7 @@ class Member {
 
 // How far one side has come with a chain of copy buffers (copy_chains.hpp).
 struct Chain {
-  std::uint64_t first = 0, buffer = 0;  // offsets in the sender's segment; `buffer`: where it is, 0: none yet
+  std::uint64_t first = 0, buffer = 0;  // names of buffers (of_receiver); `buffer`: where it is, 0: none yet
   std::uint64_t position = 0;           // bytes of the message that are through
   std::uint32_t in_buffer = 0;          // bytes of this buffer
   std::uint32_t ticks = 0;              // receiver: what emptying it has taken so far, if it is a sample
@@ -109,6 +109,7 @@ struct Follower {
 // Copy buffers: how far this side has come (copy_chains.hpp).
 struct InBuffers {
   Chain chain;
+  std::uint32_t number = 0;   // sender: what its first buffer's match begins with
   std::uint8_t kind = 0;      // sender: of copying::handover_kinds
   bool sampled = false;       // sender: the costs of its present buffer are taken
   bool acknowledged = false;  // sender: the receiver acknowledges the match
@@ -131,7 +132,7 @@ struct Offered {
   bool looked_at = false;      // sender: its answer is looked for in every poll (answers.cpp)
   bool tried = false;          // receiver: the protocol was chosen by trials (protocol_chooser.hpp)
   bool mapped = true;          // of those: whether the sender's memory is
-  std::uint64_t accepted = 0;  // receiver: when, if it is timed; ns
+  std::uint64_t accepted = 0;  // receiver: when, or when copy buffers began to be filled, if it is timed; ns
 };
 
 // What becomes of a request from its start to its end. A start assigns a fresh value.

@@ -18,6 +18,8 @@ bool receive_staged(Protocols& p, Request& request, Guard& guard) {
     if (!first) return false;
     chain = {first, first};
     request.total = t.length;
+    // Its sender is not asked, once copy buffers have won: what it takes to answer tells nothing.
+    if (request.offered.accepted) request.offered.accepted = waiting::nanoseconds();
   }
   return p.chains.drain(request, guard) || request.way == State::done;
 }

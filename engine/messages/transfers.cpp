@@ -185,9 +185,10 @@ const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request)
       Rows::all, [&](const MessageProtocol* each) { return each->fits && each->fits(protocols, request); });
   if (first == &Rows::staged) {
     t.advised = tries_ways_ && !t.from.place.reachable();  // there is no choice
-  } else if (tries_ways_ && request.member != mailboxes_.me() && t.attended.load(std::memory_order_relaxed)) {
-    const bool mapped = first == &Rows::direct;
-    return Rows::of(try_way(request, !mapped || Rows::cma.fits(protocols, request), mapped));
+  } else if (tries_ways_ && request.member != mailboxes_.me()) {
+    const bool attended = t.attended.load(std::memory_order_relaxed), mapped = first == &Rows::direct;
+    if (attended || request.received <= protocols.chains.longest_whole())
+      return Rows::of(try_way(request, !mapped || Rows::cma.fits(protocols, request), attended, mapped));
   }
   return *first;
 } catch (const std::bad_alloc&) {  // this one needs nothing but the sender's copy buffers
@@ -205,13 +206,13 @@ ProtocolChooser::Estimate Transfers::estimate(const reach::MemoryMapper& mapper,
   return {mapper.time(bytes), left * bytes, most * bytes, pair.line > 0 && pair.copy + left > pair.fill + pair.empty};
 }
 
-State Transfers::try_way(Request& request, bool by_calls, bool mapped) {
+State Transfers::try_way(Request& request, bool by_calls, bool attended, bool mapped) {
   static const std::uint64_t slice = processor::ticks_in(5'000'000);  // ns, in which large messages fit as well
   const bool turn = (processor::ticks() / slice & 1) == (mailboxes_.me() < request.member);
   const auto* const mapper =
       mapped ? reach::mappers()[request.offered.transfer->from.place.mapper()] : memory_.calls(request.member);
   const ProtocolChooser::Chosen chosen = peer_[std::size_t(request.member)].chooser.next(
-      request.received, by_calls, estimate(*mapper, double(request.received)), turn, mapped);
+      request.received, by_calls, estimate(*mapper, double(request.received)), attended, turn, mapped);
   request.offered.tried = true;
   request.offered.mapped = mapped;
   request.offered.transfer->advised = chosen.advised;

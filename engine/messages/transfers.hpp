@@ -86,7 +86,7 @@ class Transfers {
   void begin_send(Protocols& protocols, Request& request);
   const MessageProtocol& choose(Protocols& protocols, Request& request);
   ProtocolChooser::Estimate estimate(const reach::MemoryMapper& mapper, double bytes) const;
-  State try_way(Request& request, bool by_calls, bool mapped);
+  State try_way(Request& request, bool by_calls, bool attended, bool mapped);
   void report(const Request& request, const ProtocolChooser& chooser) const;
   bool copy_block(Protocols& protocols, Request& request, Guard& guard, bool from_back);
   void answer(int member, std::uint64_t transfer, State state);

@@ -399,6 +399,72 @@ TEST(Messages, ArriveByWhateverKindOfPublication) {
   }
 }
 
+// What a member has read it fills with its next message: to and fro, both ways at once, by sends of either mode that
+// are finished late, in lengths that fit what is held, or do not. Little of the span is in use at any time.
+TEST(Messages, BuffersComeBackToWhoeverReadsThem) {
+  Settings settings;
+  settings.protocol = Protocol::copy_buffers;
+  const auto body = [](Messenger& m, PageBootstrap& bootstrap, int rank) {
+    constexpr std::uint64_t lengths[] = {4097, 5000, 9000, 65536, 65537, 140'000, 262'144, 300'000};
+    std::vector<std::byte> out[2], in(300'000);
+    for (auto& each : out) each.resize(in.size());
+    std::mt19937 random(3), delays{unsigned(rank)};
+    Request send[2], receive;
+    const auto finish = [&m](Request& r) {
+      if (r.is_send) m.wait(r);
+    };
+    for (int i = 0; i < testing::rounds_of(2000); ++i) {
+      const bool both = random() % 2, synchronous = random() % 3 == 0;
+      const std::uint64_t bytes = lengths[random() % 8] - random() % 40;
+      const auto stamp = [&](int from, std::uint64_t at) { return std::byte(i * 5 + from + int(at / 512)); };
+      for (const int from : {0, 1}) {
+        if (!both && from != i % 2) continue;
+        if (delays() % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(delays() % 300));
+        if (from == rank) {
+          Request& r = send[i % 2];
+          finish(r);
+          for (std::uint64_t at = 0; at < bytes; at += 512) out[i % 2][at] = stamp(from, at);
+          prepare(r, true, 1 - rank, i, out[i % 2].data(), bytes);
+          r.mode = synchronous ? Mode::synchronous : Mode::standard;
+          m.start(r);
+        }
+      }
+      if (both || rank != i % 2) {
+        prepare(receive, false, 1 - rank, i, in.data(), bytes);
+        m.start(receive);
+        m.wait(receive);
+        for (std::uint64_t at = 0; at < bytes; at += 512)
+          if (in[at] != stamp(1 - rank, at)) return false;
+      }
+    }
+    for (Request& r : send) finish(r);
+    bootstrap.meet();
+    return true;
+  };
+  EXPECT_EQ(pair(body, run_processes, settings), 0);
+  EXPECT_EQ(pair(body, run_members, settings), 0);
+}
+
+// Buffers go to and fro: their owner takes few others.
+TEST(Messages, APingPongUsesFewBuffers) {
+  Settings settings;
+  settings.protocol = Protocol::copy_buffers;
+  const auto body = [](Messenger& m, PageBootstrap& bootstrap, int rank) {
+    std::vector<std::byte> memory(65536);
+    std::uint64_t least_free = ~std::uint64_t{0};
+    for (int i = 0; i < 200; ++i) {
+      Request r;
+      prepare(r, rank == i % 2, 1 - rank, i, memory.data(), memory.size());
+      m.start(r);
+      m.wait(r);
+      least_free = std::min<std::uint64_t>(least_free, m.process().copy_buffers().free_bytes());
+    }
+    bootstrap.meet();
+    return least_free + 2 * 67'000 >= m.process().copy_buffers().span();
+  };
+  EXPECT_EQ(pair(body, run_processes, settings), 0);
+}
+
 TEST(Messages, ALongerMessageThanItsReceiveIsTruncated) {
   for (const std::uint64_t bytes : {100u, 10000u, 500000u})
     EXPECT_EQ(pair([&](Messenger& m, PageBootstrap& bootstrap, int rank) {
@@ -740,15 +806,45 @@ TEST(ProtocolChooser, BelievesFiguresOfWhatIsLeftBehind) {
   }
 }
 
-// Messages of a window wait for each other: they are not timed, and not tried one by one.
-TEST(ProtocolChooser, TriesNothingInWindows) {
-  ProtocolChooser chooser;
-  for (std::uint64_t window = 0; window < 100; ++window) {
-    for (int i = 0; i < 16; ++i) EXPECT_TRUE(!chooser.next(65536, false, {6554}).timed || i == 0);
-    for (std::uint64_t i = 0; i < 16; ++i) chooser.over(65536, {i ? 0 : 1000 * window + 1, 1000 * window + i});
+// Messages of a window wait for each other: all of it go one way, and its time is divided by their number.
+TEST(ProtocolChooser, TriesWindowsAsOne) {
+  globals().pace = nullptr;
+  for (const bool copies_leave : {false, true}) {
+    ProtocolChooser chooser;
+    std::mt19937 random{7};
+    std::uint64_t now = 1000;
+    for (int window = 0; window < 100; ++window) {
+      const unsigned messages = 2 + random() % 15;
+      const std::uint64_t accepted = now += 100;
+      std::vector<ProtocolChooser::Chosen> chosen;
+      for (unsigned i = 0; i < messages; ++i) chosen.push_back(chooser.next(65536, false, {6554}));
+      for (const auto& each : chosen) EXPECT_EQ(each.way, chosen[0].way);
+      const bool direct = chosen[0].way == State::direct;
+      for (unsigned i = 0; i < messages; ++i)
+        chooser.over(65536, {chosen[i].timed ? accepted : 0, now += direct ? 2000 : 3000});
+      if (direct && copies_leave) now += messages * 4000;
+    }
+    EXPECT_EQ(chooser.next(65536, false, {6554}).way, copies_leave ? State::staged : State::direct);
   }
-  const auto chosen = chooser.next(65536, false, {6554});
-  EXPECT_TRUE(chosen.timed && chosen.way == State::direct) << "still the first candidate's first block";
+}
+
+// Once that is decided, the receiver copies what its sender does not wait for; the next ones are filled unasked.
+TEST(ProtocolChooser, LeavesASenderThatComputesAlone) {
+  globals().pace = nullptr;
+  ProtocolChooser chooser;
+  std::uint64_t now = 1000;
+  bool tried_unattended = false;
+  for (int i = 0; i < 1000; ++i) {
+    const auto chosen = chooser.next(65536, false, {6554}, false);
+    tried_unattended |= chosen.way == State::staged;
+    const std::uint64_t accepted = now += 5000;
+    chooser.over(65536, {chosen.timed ? accepted : 0, now += chosen.way == State::direct ? 10'000 : 5000});
+  }
+  EXPECT_TRUE(tried_unattended);
+  const auto chosen = chooser.next(65536, false, {6554}, false);
+  EXPECT_TRUE(chosen.way == State::direct && chosen.advised && !chosen.timed);
+  chooser.over(65536, {0, now});
+  EXPECT_EQ(chooser.next(65536, false, {6554}, true).way, State::staged);
 }
 
 TEST(Offers, AreSkippedForAWhile) {

@@ -20,7 +20,7 @@ constexpr std::uint64_t context = 7;
 
 // What a run needs beyond its stacks, at the same places in every run.
 struct Run {
-  std::unique_ptr<Request> request[4][2];
+  std::unique_ptr<Request> request[4][3];
   Atomic<std::uint64_t> outcome;
 };
 Run run;
@@ -204,6 +204,43 @@ TEST(Transfers, BuffersAreFilledAndEmptiedInOrder) {
   EXPECT_GOOD(explore_transfer(Protocol::copy_buffers, 300 << 10, 1, {.store_buffers = false, .preemptions = 2}));
 }
 
+// One buffer goes to and fro: the second member answers in it, and the first sends its next message in it while the
+// first one, which is synchronous, has not ended.
+Explored explore_returns(const Options& options = {}) {
+  constexpr std::size_t bytes = 5 << 10;
+  Members members({.count = 2, .messages = true, .protocol = Protocol::automatic});
+  static std::byte* buffer[2];
+  const Body before = [&](Messenger&, int me) {
+    auto& process = members.process(me);
+    buffer[me] = process.segment().base() + *process.arena().allocate(3 * bytes, 4096);
+  };
+  const Body body = [&](Messenger& messenger, int me) {
+    const auto start = [&](int i) -> Request& {
+      Request& request = *run.request[me][i];
+      request.is_send = me == i % 2;
+      request.envelope = {context, i % 2, i};
+      request.member = 1 - me;
+      request.mode = i == 0 ? messages::Mode::synchronous : messages::Mode::standard;
+      request.data = {buffer[me] + std::size_t(i) * bytes, bytes, {}};
+      std::memset(request.data.address, request.is_send ? i + 1 : 0, bytes);
+      messenger.start(request);
+      return request;
+    };
+    for (int i = 0; i < 3; ++i) {
+      Request& request = start(i);
+      if (request.is_send) continue;
+      finish(messenger, request);
+      require(request.error == messages::ErrorKind::none && request.received == bytes, "cut short");
+      for (std::size_t at = 0; at < bytes; at += 512)
+        require(request.data.address[at] == std::byte(i + 1), "not what was sent");
+    }
+    for (int i = me; i < 3; i += 2) finish(messenger, *run.request[me][i]);
+  };
+  return explore_messages(members, body, options, before);
+}
+
+TEST(Transfers, BuffersComeBack) { EXPECT_GOOD(explore_returns({.store_buffers = false, .preemptions = 3})); }
+
 TEST(Transfers, TheModelNotices) {
   const std::size_t bytes = 17 << 10;
   EXPECT_FOUND(explore_transfer(Protocol::mapped, bytes, 1, {.preemptions = 3, .mutation = {.split_updates = true}}));
@@ -262,6 +299,7 @@ TEST(Language, NoMessageIsLost) {
   EXPECT_GOOD(explore_turn(language));
   EXPECT_GOOD(explore_transfer(Protocol::mapped, 17 << 10, 1, language));
   EXPECT_GOOD(explore_transfer(Protocol::automatic, 5 << 10, 2, language));
+  EXPECT_GOOD(explore_returns(language));
   EXPECT_GOOD(explore_answers(language));
 }
 
