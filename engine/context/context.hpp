@@ -88,7 +88,8 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   std::byte* my_buffer(std::uint64_t tick, std::size_t bytes, BufferUse use, int reader = -1);
   copying::Store filling() const { return copying::handover_kinds[filling_.kind].fill; }
   const std::byte* buffer(int member, std::uint64_t tick) const {
-    return base_[member] + (place_of(member, tick) & place_offset);
+    const std::uint64_t place = place_of(member, tick);
+    return base_[place & place_returned ? 1 - member : member] + (place & place_offset);
   }
   // Returns the kind of stores by which to copy from that buffer.
   copying::Store emptying(int member, std::uint64_t tick) const {
@@ -217,6 +218,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   // buffer, whether its time is a sample, and, above the offset, a hash of the length.
   static constexpr unsigned sum_shift = 48;
   static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_offset = (std::uint64_t{1} << sum_shift) - 64;
+  static constexpr std::uint64_t place_returned = 8;  // in the other's segment
   static std::uint64_t sum_of(std::size_t length) { return (length * 0x9e3779b97f4a7c15) >> sum_shift; }
   std::uint64_t place_of(int member, std::uint64_t tick) const { return words_[member]->place[tick % buffers]; }
   void publish_place();
@@ -227,6 +229,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void put_back(std::uint64_t read);  // buffers up to that tick
   std::uint64_t read_by_all() const;
   void note_sample(Filling& sample);
+  bool returns() const { return size_ == 2 && !shape_.oversubscribed(); }
   struct Awaited {
     std::uint32_t whom;  // rank + 1, or `everybody`
     What what = What::gate;
@@ -284,6 +287,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   // Published, and the time of reading is not known yet; `begun` is the time of filling.
   Filling sampled_[std::size_t(BufferUse::count)];
   copying::Handover handover_[std::size_t(BufferUse::count)];
+  copying::ReturningHandover returning_[std::size_t(BufferUse::count)];  // of two members
   // tick from which on other contexts are asked again for buffers that they do not need
   std::uint64_t next_shortage_ = 0;
   memory::CopyBuffers* span_ = nullptr;     // the process's copy buffers, once they have been needed

@@ -12,6 +12,11 @@
 // other contexts put them back when the span runs short. While less than half of the span is free a round uses memory
 // of the team's own, of the same size, allocated at the team's first round, so rounds never fail. Oversubscribed teams
 // use only that: their members share caches, and lines do not move.
+//
+// Two members with a CPU each use their own four as well, and each fills what it has read (messages/held_buffers.hpp
+// tells why): that of tick t lies in the segment of member (rank + t / buffers) % 2, so the other one has filled it at
+// t - buffers. Whoever fills has read that in an earlier round, and the writer is through with it, since it has posted
+// a later tick or consumed that one.
 #include "engine/base/out_of_memory.hpp"
 #include "engine/context/context.hpp"
 
@@ -123,19 +128,33 @@ void CollectiveContext::let_go_of_buffers() {
 
 std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, BufferUse use, int reader) {
   std::size_t offset = 0;
+  int owner = rank_;
   filling_ = {tick, 0, 0, bytes, oversubscribed_kind, false, use, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
   if (!shape_.oversubscribed() && bytes) {
     Filling& sampled = sampled_[std::size_t(use)];
     if (sampled.tick) note_sample(sampled);
-    offset = take_room(tick, bytes);
-    const auto choice = handover_[std::size_t(use)].next(bytes, offset);
-    filling_.kind = choice.kind;
-    filling_.sample = choice.sample && !sampled.tick;
+    const auto choose = [&](auto& handover) {
+      const auto choice = handover.next(bytes, offset);
+      filling_.kind = choice.kind;
+      filling_.sample = choice.sample && !sampled.tick;
+    };
+    if (returns()) {
+      owner = int((unsigned(rank_) + tick / buffers) % 2);
+      choose(returning_[std::size_t(use)]);
+    } else {
+      offset = take_room(tick, bytes);
+      choose(handover_[std::size_t(use)]);
+    }
   }
-  if (!offset) offset = staging_offset_ + (tick % buffers) * buffer_bytes();
-  filling_.place = offset | filling_.kind | (filling_.sample ? place_sampled : 0);
+  if (!offset) {
+    const std::size_t begin =
+        owner == rank_ ? staging_offset_ : words_[std::size_t(owner)]->staging.load(std::memory_order_relaxed);
+    offset = begin + (tick % buffers) * buffer_bytes();
+  }
+  filling_.place =
+      offset | filling_.kind | (filling_.sample ? place_sampled : 0) | (owner == rank_ ? 0 : place_returned);
   if (filling_.sample) filling_.begun = processor::ticks();
-  return process_.segment().base() + offset;
+  return base_[owner] + offset;
 }
 
 void CollectiveContext::publish_place() {
@@ -169,10 +188,13 @@ void CollectiveContext::report_reading(std::uint64_t tick, std::uint64_t took) {
 // Members try kinds at the same time, so a reader's time for all buffers counts for each writer.
 void CollectiveContext::note_sample(Filling& sample) {
   const std::uint64_t reported = words_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
-  if (reported >> clock_bits == sample.tick)
-    handover_[std::size_t(sample.use)].note(sample.kind, sample.bytes,
-                                            sample.begun + (reported & ((1u << clock_bits) - 1)));
-  else if (tick_ < sample.tick + 2 * buffers) return;  // not read yet
+  if (reported >> clock_bits == sample.tick) {
+    const std::uint64_t took = sample.begun + (reported & ((1u << clock_bits) - 1));
+    if (returns()) returning_[std::size_t(sample.use)].note(sample.kind, sample.bytes, took);
+    else handover_[std::size_t(sample.use)].note(sample.kind, sample.bytes, took);
+  } else if (tick_ < sample.tick + 2 * buffers) {
+    return;  // not read yet
+  }
   sample.tick = 0;
 }
 
