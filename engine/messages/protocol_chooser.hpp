@@ -15,6 +15,7 @@
 // Once copy buffers have won, the receiver advises the sender to fill them without waiting to be asked. Now and then
 // the sender offers the choice again (Offers), so that the receiver sees when the cell has changed.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -59,7 +60,7 @@ class ProtocolChooser {
       c.timed =
           decided ? advised || c.calls % tuning::pace().watch == 0 : c.trials.tries(c.calls) && (turn || c.in_block);
       c.in_block |= c.timed && !decided;
-      c.accepted = 0;
+      c.accepted = c.began = ~std::uint64_t{0};
       c.burst = 0;
     }
     ++c.burst;
@@ -75,15 +76,21 @@ class ProtocolChooser {
     return {way, c.timed, advised};
   }
 
-  // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed. Returns whether
-  // that has decided its cell.
-  bool over(std::uint64_t bytes, tuning::Moment moment, bool mapped = true) {
+  // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed; `asked`: for so
+  // many ns it waited for its sender's answer, which will not be asked once copy buffers have won. Returns whether that
+  // has decided its cell.
+  bool over(std::uint64_t bytes, tuning::Moment moment, std::uint64_t asked = 0, bool mapped = true) {
     const auto& cell = cell_[mapped][bytes];
     if (!cell) return false;
     Cell& c = *cell;
-    if (moment.entered && (c.accepted == 0 || moment.entered < c.accepted)) c.accepted = moment.entered;
+    if (moment.entered) {
+      c.accepted = std::min(c.accepted, moment.entered);
+      c.began = std::min(c.began, moment.entered + asked);
+    }
     if (--c.open || !c.timed || !moment.entered) return false;
-    moment.entered = c.accepted;
+    // By a clock that stands still while they wait for answers.
+    moment.entered = c.accepted - c.asked;
+    moment.left -= c.asked += c.began - c.accepted;
     if (!c.trials.decided()) {
       c.bursts.push_back(float(c.burst));
       if (c.trials.over(c.calls, true, moment, [&] { return c.of_one_message(); })) {
@@ -129,10 +136,11 @@ class ProtocolChooser {
     tuning::Trials trials;
     const State* const ways;
     std::uint64_t calls = 0;
-    std::uint64_t accepted = 0;  // when the burst began, ns
-    unsigned open = 0;           // messages under way
-    unsigned burst = 0;          // messages of it so far
-    bool timed = false;          // it is
+    std::uint64_t accepted = 0, began = 0;  // when the first message of the burst was, and was first copied; ns
+    std::uint64_t asked = 0;                // what messages have waited for answers so far, ns
+    unsigned open = 0;                      // messages under way
+    unsigned burst = 0;                     // messages of it so far
+    bool timed = false;                     // it is
     bool in_block = false;
     std::vector<float> bursts{};  // messages of those of the block
   };
@@ -142,15 +150,20 @@ class ProtocolChooser {
 // The sender's side, per receiver: messages that do not offer the choice any more.
 class Offers {
  public:
-  // Whether the next message of that length is staged without asking.
-  bool skip(std::uint64_t bytes, bool mapped) {
+  // Whether the next message of that length is staged without asking. Where its sender may compute, an offer is copied
+  // by the receiver, so there are fewer.
+  bool skip(std::uint64_t bytes, bool mapped, bool attended = true) {
+    constexpr unsigned fewer = 8;
     std::uint8_t& left = left_[mapped][bytes];
-    return left && left--;
+    if (!left) return false;
+    left -= attended || ++skipped_ % fewer == 0;
+    return true;
   }
   void advised(std::uint64_t bytes, bool mapped) { left_[mapped][bytes] = std::uint8_t(tuning::pace().watch); }
 
  private:
   ByMessageLength<std::uint8_t> left_[2];
+  unsigned skipped_ = 0;
 };
 
 }  // namespace nearfield::messages

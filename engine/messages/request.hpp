@@ -132,7 +132,8 @@ struct Offered {
   bool looked_at = false;      // sender: its answer is looked for in every poll (answers.cpp)
   bool tried = false;          // receiver: the protocol was chosen by trials (protocol_chooser.hpp)
   bool mapped = true;          // of those: whether the sender's memory is
-  std::uint64_t accepted = 0;  // receiver: when, or when copy buffers began to be filled, if it is timed; ns
+  std::uint64_t accepted = 0;  // receiver: when, if it is timed; ns
+  std::uint64_t asked = 0;     // receiver: ns from there until copy buffers began to be filled
 };
 
 // What becomes of a request from its start to its end. A start assigns a fresh value.

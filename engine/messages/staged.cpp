@@ -19,7 +19,7 @@ bool receive_staged(Protocols& p, Request& request, Guard& guard) {
     chain = {first, first};
     request.total = t.length;
     // Its sender is not asked, once copy buffers have won: what it takes to answer tells nothing.
-    if (request.offered.accepted) request.offered.accepted = waiting::nanoseconds();
+    if (request.offered.accepted) request.offered.asked = waiting::nanoseconds() - request.offered.accepted;
   }
   return p.chains.drain(request, guard) || request.way == State::done;
 }

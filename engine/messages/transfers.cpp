@@ -87,7 +87,8 @@ void Transfers::take_back(Request& request) {
 
 bool Transfers::skips_offer(const Request& request, bool mapped) {
   // Calls of the kernel may be better, where the receiver would try them (accept).
-  return !(mapped || tries_ways_) || peer_[std::size_t(request.member)].offers.skip(request.data.bytes, mapped);
+  return !(mapped || tries_ways_) ||
+         peer_[std::size_t(request.member)].offers.skip(request.data.bytes, mapped, request.attended);
 }
 
 // It is matched, and goes on as its receiver has chosen.
@@ -272,7 +273,7 @@ void Transfers::release(Request& request) {
   if (const Offered& offered = request.offered; offered.tried) {
     ProtocolChooser& chooser = peer_[std::size_t(request.member)].chooser;
     const tuning::Moment moment{offered.accepted, offered.accepted ? waiting::nanoseconds() : 0};
-    if (chooser.over(request.received, moment, offered.mapped)) report(request, chooser);
+    if (chooser.over(request.received, moment, offered.asked, offered.mapped)) report(request, chooser);
   }
   request.part = {};
 }

@@ -820,8 +820,11 @@ TEST(ProtocolChooser, TriesWindowsAsOne) {
       for (unsigned i = 0; i < messages; ++i) chosen.push_back(chooser.next(65536, false, {6554}));
       for (const auto& each : chosen) EXPECT_EQ(each.way, chosen[0].way);
       const bool direct = chosen[0].way == State::direct;
+      // Their sender is slow to answer, and will not be asked.
+      const std::uint64_t asked = direct ? 0 : 50'000;
+      now += asked;
       for (unsigned i = 0; i < messages; ++i)
-        chooser.over(65536, {chosen[i].timed ? accepted : 0, now += direct ? 2000 : 3000});
+        chooser.over(65536, {chosen[i].timed ? accepted : 0, now += direct ? 2000 : 3000}, asked);
       if (direct && copies_leave) now += messages * 4000;
     }
     EXPECT_EQ(chooser.next(65536, false, {6554}).way, copies_leave ? State::staged : State::direct);
@@ -856,6 +859,9 @@ TEST(Offers, AreSkippedForAWhile) {
   unsigned skipped = 0;
   while (offers.skip(60000, true)) ++skipped;
   EXPECT_EQ(skipped, tuning::pace().watch);
+  offers.advised(65536, true);
+  for (skipped = 0; offers.skip(65536, true, false);) ++skipped;
+  EXPECT_GT(skipped, 7 * tuning::pace().watch) << "its sender may compute";
 }
 
 // Large messages go every way for a while, arrive whole, and then one way. `mapped`: whether others can map their
