@@ -210,7 +210,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
     std::uint64_t tick = 0, place = 0, begun = 0;
     std::size_t bytes = 0;
     std::uint8_t kind = 0;
-    bool sample = false;
+    bool sample = false, returns = false;
     BufferUse use = BufferUse::copied;
     int reader = 0;
   };
@@ -229,7 +229,6 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void put_back(std::uint64_t read);  // buffers up to that tick
   std::uint64_t read_by_all() const;
   void note_sample(Filling& sample);
-  bool returns() const { return size_ == 2 && !shape_.oversubscribed(); }
   struct Awaited {
     std::uint32_t whom;  // rank + 1, or `everybody`
     What what = What::gate;

@@ -13,10 +13,10 @@
 // of the team's own, of the same size, allocated at the team's first round, so rounds never fail. Oversubscribed teams
 // use only that: their members share caches, and lines do not move.
 //
-// Two members with a CPU each use their own four as well, and each fills what it has read (messages/held_buffers.hpp
-// tells why): that of tick t lies in the segment of member (rank + t / buffers) % 2, so the other one has filled it at
-// t - buffers. Whoever fills has read that in an earlier round, and the writer is through with it, since it has posted
-// a later tick or consumed that one.
+// Two members with a CPU each use their own four as well where both give, and each fills what it has read
+// (messages/held_buffers.hpp tells why): that of tick t lies in the segment of member (rank + t / buffers) % 2, so the
+// other one has filled it at t - buffers. Whoever fills has read that in an earlier round, and the writer is through
+// with it, since it has posted a later tick or consumed that one.
 #include "engine/base/out_of_memory.hpp"
 #include "engine/context/context.hpp"
 
@@ -35,10 +35,12 @@ constexpr std::size_t least_room = 16 << 10;     // shorter buffers are cut from
 // Collective, in the first call that needs copy buffers. If one member has no memory, all throw Refused.
 void CollectiveContext::settle_staging() {
   if (!staging_refused_) {
-    auto offset = process_.arena().allocate(staging_bytes(buffer_bytes()), 4096, memory::Component::copy_buffers);
+    // It may be there from a call that was broken off.
+    auto offset = staging_offset_
+                      ? Result<std::size_t>{staging_offset_}
+                      : process_.arena().allocate(staging_bytes(buffer_bytes()), 4096, memory::Component::copy_buffers);
     if (offset) {
       staging_offset_ = *offset;
-      staging_ = process_.segment().base() + *offset;
       mine_->staging.store(*offset, std::memory_order_relaxed);  // published by posted
     } else {
       log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
@@ -48,9 +50,11 @@ void CollectiveContext::settle_staging() {
     for (const ContextControlBlock* member : words_)
       staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
   }
-  if (!staging_refused_) return;
-  if (staging_) process_.arena().free(staging_offset_);
-  staging_ = nullptr;
+  if (!staging_refused_) {
+    staging_ = process_.segment().base() + staging_offset_;
+    return;
+  }
+  if (staging_offset_) process_.arena().free(std::exchange(staging_offset_, 0));
   throw Refused("a member has no room for copy buffers");
 }
 
@@ -123,13 +127,14 @@ void CollectiveContext::let_go_of_buffers() {
     put_back(~std::uint64_t{0});
     span_->remove(*this);
   }
-  if (staging_) process_.arena().free(staging_offset_);
+  if (staging_offset_) process_.arena().free(staging_offset_);
 }
 
 std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, BufferUse use, int reader) {
   std::size_t offset = 0;
   int owner = rank_;
-  filling_ = {tick, 0, 0, bytes, oversubscribed_kind, false, use, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
+  filling_ = {
+      tick, 0, 0, bytes, oversubscribed_kind, false, false, use, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
   if (!shape_.oversubscribed() && bytes) {
     Filling& sampled = sampled_[std::size_t(use)];
     if (sampled.tick) note_sample(sampled);
@@ -138,7 +143,8 @@ std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, B
       filling_.kind = choice.kind;
       filling_.sample = choice.sample && !sampled.tick;
     };
-    if (returns()) {
+    filling_.returns = size_ == 2 && !last_rounds_rooted_;
+    if (filling_.returns) {
       owner = int((unsigned(rank_) + tick / buffers) % 2);
       choose(returning_[std::size_t(use)]);
     } else {
@@ -190,7 +196,7 @@ void CollectiveContext::note_sample(Filling& sample) {
   const std::uint64_t reported = words_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
   if (reported >> clock_bits == sample.tick) {
     const std::uint64_t took = sample.begun + (reported & ((1u << clock_bits) - 1));
-    if (returns()) returning_[std::size_t(sample.use)].note(sample.kind, sample.bytes, took);
+    if (sample.returns) returning_[std::size_t(sample.use)].note(sample.kind, sample.bytes, took);
     else handover_[std::size_t(sample.use)].note(sample.kind, sample.bytes, took);
   } else if (tick_ < sample.tick + 2 * buffers) {
     return;  // not read yet

@@ -105,19 +105,16 @@ struct BuffersNote {
 };
 
 enum class Match : std::uint32_t { none, matched, cancelled };
-inline constexpr unsigned match_bits = 2;
 
 // One copy buffer. A message has one, or a chain of them. It is its owner's, who lends it to a receiver; who has read
 // it may send the next message to its sender in it, so both of a pair are senders here.
 struct alignas(64) CopyBuffer {
-  Atomic<std::uint32_t> filled;  // sender: bytes of data that are there
-  std::uint32_t capacity;        // owner, before it is lent: bytes of data
-  Atomic<std::uint64_t> next;    // sender: names the buffer behind this one, 0: not yet
-  std::uint32_t drain;           // sender, before it is announced: by which kind of loads (copying::Store)
-  std::uint32_t sample;          // sender, before it is announced: 1: the receiver reports what emptying it has cost
-  // Sender, before it is announced: number of the message << 2; then the receiver, in the first one, of messages whose
-  // sender wants to know: with Match. Another number: that message is read, and the buffer has the next one.
-  Atomic<std::uint32_t> match;
+  Atomic<std::uint32_t> filled;    // sender: bytes of data that are there
+  std::uint32_t capacity;          // owner, before it is lent: bytes of data
+  Atomic<std::uint64_t> next;      // sender: names the buffer behind this one, 0: not yet
+  std::uint32_t drain;             // sender, before it is announced: by which kind of loads (copying::Store)
+  std::uint32_t sample;            // sender, before it is announced: 1: the receiver reports what emptying it has cost
+  Atomic<Match> match;             // receiver, in the first one, of messages whose sender wants to know
   Atomic<std::uint32_t> released;  // who has read it, or holds it: 1: it goes back to its owner
   std::uint32_t stays;             // owner, before it is lent: 1: it goes back as soon as it is read
   std::uint32_t lent;              // owner: 1: it is in the list of what others have (BufferPool)

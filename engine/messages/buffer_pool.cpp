@@ -14,38 +14,36 @@ BufferPool::BufferPool(Mailboxes& mailboxes)
                  HeldBuffers::longest_chain * memory::CopyBuffers::unit),
       lent_(std::max<std::size_t>(buffers_.span() / memory::CopyBuffers::unit, 1)) {}
 
-// Numbers differ between those who fill it, so that each knows its own messages.
-CopyBuffer& BufferPool::prepare(CopyBuffer& buffer, int member) {
-  const std::uint32_t number = ++messages_ << 1 | (mailboxes_.me() < member);
+CopyBuffer& BufferPool::prepare(CopyBuffer& buffer) {
   buffer.filled.store(0, std::memory_order_relaxed);
   buffer.next.store(0, std::memory_order_relaxed);
-  buffer.match.store(number << match_bits, std::memory_order_relaxed);
+  buffer.match.store(Match::none, std::memory_order_relaxed);
   buffer.released.store(0, std::memory_order_relaxed);
   buffer.drain = buffer.sample = 0;
   return buffer;
 }
 
-CopyBuffer& BufferPool::prepare_own(std::uint64_t offset, std::uint64_t whole, int member, bool stays) {
-  CopyBuffer& buffer = sent(member, offset);
+CopyBuffer& BufferPool::prepare_own(std::uint64_t offset, std::uint64_t whole, bool stays) const {
+  CopyBuffer& buffer = sent(mailboxes_.me(), offset);
   buffer.capacity = std::uint32_t(whole - sizeof(CopyBuffer));
   buffer.stays = stays;
   buffer.lent = 0;
-  return prepare(buffer, member);
+  return prepare(buffer);
 }
 
-BufferPool::Taken BufferPool::take(int member, std::uint64_t bytes, unsigned spared) {
+BufferPool::Taken BufferPool::take(int member, std::uint64_t bytes, unsigned spared, bool watched) {
   // Kinds of stores have short buffers of their own.
-  const bool stays = bytes <= copying::HandoverRows::in_own_buffers;
+  const bool stays = watched || bytes <= copying::HandoverRows::in_own_buffers;
   if (const auto held = stays ? HeldBuffers::Held{} : held_[std::size_t(member)].take(bytes); held.name) {
     own_held_ -= !(held.name & of_receiver);
-    return {&prepare(sent(member, held.name), member), held.name, true};
+    return {&prepare(sent(member, held.name)), held.name, true};
   }
   constexpr std::uint64_t unit = memory::CopyBuffers::unit;
   const std::uint64_t whole = (sizeof(CopyBuffer) + bytes + unit - 1) / unit * unit;
   if (buffers_.free_bytes() < buffers_.span() / 4) reclaim();
   const std::uint64_t offset = buffers_.take(whole, spared ? buffers_.span() / spared : 0);
   if (!offset) return {};
-  return {&prepare_own(offset, whole, member, stays), offset};
+  return {&prepare_own(offset, whole, stays || is_short()), offset};
 }
 
 void BufferPool::put_back(int member, const Taken& taken) {
@@ -56,8 +54,8 @@ void BufferPool::put_back(int member, const Taken& taken) {
 void BufferPool::read(int member, std::uint64_t name) {
   const CopyBuffer& buffer = received(member, name);
   const HeldBuffers::Held read{name ^ of_receiver, buffer.capacity};
-  const bool own = !(read.name & of_receiver), short_of_own = buffers_.free_bytes() < buffers_.span() / 8 * 5;
-  if (buffer.stays || buffer.capacity > most_held_ || (own && short_of_own)) release(member, read);
+  const bool own = !(read.name & of_receiver);
+  if (buffer.stays || buffer.capacity > most_held_ || (own && is_short())) release(member, read);
   else hold(member, read);
 }
 
@@ -99,7 +97,7 @@ BufferPool::Taken BufferPool::take_spare(const Request& request, int member) {
   spare_user_ = &request;
   spare_member_ = member;
   const std::uint64_t offset = spare() + spare_turn_++ % 2 * half;
-  return {&prepare_own(offset, half, member, true), offset};
+  return {&prepare_own(offset, half, true), offset};
 }
 
 void BufferPool::lend(std::uint64_t name) {

@@ -32,12 +32,12 @@ class BufferPool {
     bool held = false;             // a message of that member's lay in it before
   };
   // For a message to that member, with room for `bytes`, unless fewer than a `spared`-th part of all would be left; 0:
-  // whatever is left.
-  Taken take(int member, std::uint64_t bytes, unsigned spared);
+  // whatever is left. `watched`: the sender looks at it until the message ends, so it is not to be filled by another.
+  Taken take(int member, std::uint64_t bytes, unsigned spared, bool watched = false);
   // Of the spare buffer. The next message has it when the receiver of the last one has read both halves.
   Taken take_spare(const Request& request, int member);
   void put_back(int member, const Taken& taken);
-  // From now on it is for others to release.
+  // From now on it is for others to release: this side will not touch it any more.
   void lend(std::uint64_t name);
   // That message has taken its last buffer.
   void end(const Request& request) {
@@ -51,8 +51,9 @@ class BufferPool {
   CopyBuffer& received(int member, std::uint64_t name) const { return sent(member, name ^ of_receiver); }
 
  private:
-  CopyBuffer& prepare(CopyBuffer& buffer, int member);
-  CopyBuffer& prepare_own(std::uint64_t offset, std::uint64_t whole, int member, bool stays);
+  static CopyBuffer& prepare(CopyBuffer& buffer);
+  CopyBuffer& prepare_own(std::uint64_t offset, std::uint64_t whole, bool stays) const;
+  bool is_short() const { return buffers_.free_bytes() < buffers_.span() / 8 * 5; }
   void hold(int member, const HeldBuffers::Held& read);
   void release(int member, const HeldBuffers::Held& held);
   void release_own_held();
@@ -63,7 +64,6 @@ class BufferPool {
   std::vector<HeldBuffers> held_;    // per member
   const std::uint64_t most_held_;    // bytes of a member
   unsigned own_held_ = 0;            // of ours, of all members
-  std::uint32_t messages_ = 0;       // numbers of CopyBuffer::match
   std::vector<std::uint64_t> lent_;  // a ring: buffers that others still have, the oldest first
   std::size_t lent_begin_ = 0, lent_end_ = 0;
   const Request* spare_user_ = nullptr;

@@ -111,16 +111,16 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
 
 bool CopyChains::begin(Request& request) {
   const std::uint64_t bytes = request.data.bytes;
-  const bool whole = !request.attended && bytes <= longest_whole();
-  const bool may_wait = request.mode == Mode::synchronous || !whole;
-  if (may_wait && !request.attended && waiting_ >= most_that_wait) return false;
-  const auto taken = pool_.take(request.member, whole ? bytes : std::min(bytes, longest_buffer()), 8);
+  const bool whole = bytes <= longest_whole(), synchronous = request.mode == Mode::synchronous;
+  if ((synchronous || !whole) && !request.attended && waiting_ >= most_that_wait) return false;
+  BufferPool::Taken taken;
+  if (whole) taken = pool_.take(request.member, bytes, 8, synchronous);
+  if (!taken.buffer && (!whole || request.attended))
+    taken = pool_.take(request.member, std::min(bytes, longest_buffer()), 8, synchronous || bytes > longest_buffer());
   if (!taken.buffer) return false;
-  const bool acknowledged = bytes > taken.buffer->capacity || request.mode == Mode::synchronous;
+  const bool acknowledged = bytes > taken.buffer->capacity || synchronous;
   const BuffersNote note{taken.name, bytes, acknowledged};
-  request.part = InBuffers{.chain = {taken.name, taken.name},
-                           .number = taken.buffer->match.load(std::memory_order_relaxed),
-                           .acknowledged = acknowledged};
+  request.part = InBuffers{.chain = {taken.name, taken.name}, .acknowledged = acknowledged};
   begin_buffer(request, taken);
   if (!channels_.push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&note, 1)), {})) {
     drop_sample(request);
@@ -167,7 +167,7 @@ bool CopyChains::continue_chain(Request& request, std::uint64_t length) {
   begin_buffer(request, next);
   if (chain.buffer) {
     pool_.sent(request.member, chain.buffer).next.store(next.name, std::memory_order_release);  // SYNC: buffer-next
-    if (chain.buffer != chain.first) pool_.lend(chain.buffer);
+    lend(request);
   } else {
     chain.first = next.name;
     request.offered.transfer->first.store(next.name, std::memory_order_release);  // SYNC: transfer-first
@@ -208,7 +208,15 @@ bool CopyChains::fill(Request& request, std::uint64_t length, Guard& guard) {
     any_filled = true;
     mailboxes_.wake(request.member);
   }
+  if (chain.position == length && !std::exchange(part.filled, true)) lend(request);
   return any_filled;
+}
+
+// Nothing more is written to its present buffer; but the match is looked for in the first one.
+void CopyChains::lend(const Request& request) {
+  const InBuffers& part = *request.in_buffers();
+  const bool first = part.chain.position == part.chain.in_buffer;
+  if (part.chain.buffer && !(first && part.acknowledged)) pool_.lend(part.chain.buffer);
 }
 
 bool CopyChains::send(Request& request, Guard& guard) {
@@ -237,25 +245,20 @@ void CopyChains::end(const Request& request) {
   pool_.end(request);
   const InBuffers* const part = request.in_buffers();
   if (!part || !part->chain.first) return;
-  const Chain& chain = part->chain;
   if (!request.offered.transfer) waiting_ -= part->acknowledged;
-  pool_.lend(chain.first);
-  if (chain.buffer != chain.first) pool_.lend(chain.buffer);
+  if (!part->filled) lend(request);
+  if (part->acknowledged) pool_.lend(part->chain.first);
 }
 
-std::uint64_t CopyChains::recall(Protocols& p, const Request& request) {
+std::uint64_t CopyChains::recall(const Request& request) {
   const InBuffers& part = *request.in_buffers();
-  // Another message may have its name, once it is read.
-  const bool waits = part.acknowledged && !request.withdrawn && p.chains.match_of(request) == Match::none;
-  return waits ? part.chain.first : 0;
+  return part.acknowledged && !request.withdrawn ? part.chain.first : 0;
 }
 
 // pre: it is acknowledged.
 Match CopyChains::match_of(const Request& request) const {
-  const InBuffers& part = *request.in_buffers();
-  const std::uint32_t found =
-      pool_.sent(request.member, part.chain.first).match.load(std::memory_order_acquire);  // SYNC: match
-  return found >> match_bits == part.number >> match_bits ? Match(found - part.number) : Match::matched;
+  const std::uint64_t first = request.in_buffers()->chain.first;
+  return pool_.sent(request.member, first).match.load(std::memory_order_acquire);  // SYNC: match
 }
 
 // ---------------------------------------------------------------- the receiver's side
@@ -280,8 +283,7 @@ void CopyChains::accept(Request& request, const Arrived& message) {
 }
 
 void CopyChains::answer(int member, std::uint64_t first, Match match) {
-  auto& word = pool_.received(member, first).match;
-  word.store(word.load(std::memory_order_relaxed) + std::uint32_t(match), std::memory_order_release);  // SYNC: match
+  pool_.received(member, first).match.store(match, std::memory_order_release);  // SYNC: match
   mailboxes_.wake(member);
 }
 

@@ -8,7 +8,9 @@
 //
 // Both copy at the same time, in pieces. Stores to lines that the receiver still has in its cache would wait for it, so
 // the receiver sends its own next message in what it has read (held_buffers.hpp), or releases it, and the owner lets it
-// rest before it is used again (buffer_pool.hpp).
+// rest before it is used again (buffer_pool.hpp). So a sender does not touch a buffer once it is full, or all is
+// filled; but for the first one of a message that is acknowledged, which is released and not held, and not used again
+// before the message has ended.
 //
 // A message begins only while an eighth of all is free, one that nobody has matched holds an eighth at most and goes on
 // only while a quarter is free, so those that are matched mostly find something. Nobody waits for what others hold,
@@ -29,7 +31,6 @@
 namespace nearfield::messages {
 
 struct Arrived;
-struct Protocols;
 
 class CopyChains {
  public:
@@ -51,7 +52,7 @@ class CopyChains {
   // Its sender goes on with something else. pre: nobody copies for it.
   void end(const Request& request);
   // What names it to its receiver, who may refuse it; 0: it cannot be taken back.
-  static std::uint64_t recall(Protocols& protocols, const Request& request);
+  static std::uint64_t recall(const Request& request);
 
   // ---- receiver
   void accept(Request& request, const Arrived& message);
@@ -77,6 +78,7 @@ class CopyChains {
   copying::Handover::Choice next_kinds(int member, std::uint64_t bytes, const BufferPool::Taken& taken);
   void begin_buffer(Request& request, const BufferPool::Taken& taken);
   void drop_sample(Request& request);
+  void lend(const Request& request);
   bool continue_chain(Request& request, std::uint64_t length);
   bool copy_out(UnexpectedMessage& message);
   void read(int member, std::uint64_t name, std::uint32_t ticks);

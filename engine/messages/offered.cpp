@@ -8,7 +8,7 @@ const MessageProtocol Rows::offered = {
     .cost = [](Protocols&, const Request&) { return Cost::offer; },
     .start = [](Protocols& p, Request& request,
                 RemoteLayout& where) { return p.transfers.offer(request, where, Kind::transfer, {}); },
-    .recall = [](Protocols&, const Request& request) { return request.offered.offset; },
+    .recall = [](const Request& request) { return request.offered.offset; },
     .note = sizeof(std::uint64_t),
     .acknowledged = true,
     .deliver = [](Protocols& p, Request& request, const Arrived& message) { p.transfers.accept(p, request, message); },

@@ -20,6 +20,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/messages/blocks.hpp"
@@ -57,13 +58,12 @@ class ProtocolChooser {
     ++c.calls;
     const bool decided = c.trials.decided(), advised = decided && ways[c.trials.best().id] == State::staged;
     if (c.open++ == 0) {
-      c.timed =
-          decided ? advised || c.calls % tuning::pace().watch == 0 : c.trials.tries(c.calls) && (turn || c.in_block);
+      c.timed = decided ? advised || watches(c) : c.trials.tries(c.calls) && (turn || c.in_block);
       c.in_block |= c.timed && !decided;
       c.accepted = c.began = ~std::uint64_t{0};
       c.burst = 0;
     }
-    ++c.burst;
+    if (++c.burst > longest_burst) c.timed = false;
     const bool tried = c.timed && !decided;
     if (!attended && !tried) {
       c.timed = false;  // another way than the others of its burst, perhaps
@@ -83,11 +83,13 @@ class ProtocolChooser {
     const auto& cell = cell_[mapped][bytes];
     if (!cell) return false;
     Cell& c = *cell;
-    if (moment.entered) {
+    if (!moment.entered) {
+      c.timed = false;
+    } else {
       c.accepted = std::min(c.accepted, moment.entered);
       c.began = std::min(c.began, moment.entered + asked);
     }
-    if (--c.open || !c.timed || !moment.entered) return false;
+    if (--c.open || !c.timed) return false;
     // By a clock that stands still while they wait for answers.
     moment.entered = c.accepted - c.asked;
     moment.left -= c.asked += c.began - c.accepted;
@@ -136,6 +138,7 @@ class ProtocolChooser {
     tuning::Trials trials;
     const State* const ways;
     std::uint64_t calls = 0;
+    std::uint64_t watched = 0;              // turn of the watch
     std::uint64_t accepted = 0, began = 0;  // when the first message of the burst was, and was first copied; ns
     std::uint64_t asked = 0;                // what messages have waited for answers so far, ns
     unsigned open = 0;                      // messages under way
@@ -144,6 +147,12 @@ class ProtocolChooser {
     bool in_block = false;
     std::vector<float> bursts{};  // messages of those of the block
   };
+  static constexpr unsigned longest_burst = 128;  // messages; one that does not end tells nothing
+  // One in so many messages, whichever it is that begins a burst.
+  static bool watches(Cell& c) {
+    const std::uint64_t turn = c.calls / tuning::pace().watch;
+    return std::exchange(c.watched, turn) != turn;
+  }
   ByMessageLength<std::unique_ptr<Cell>> cell_[2];  // by calls alone, mapped
 };
 

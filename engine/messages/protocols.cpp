@@ -90,7 +90,7 @@ bool Protocols::cancel(Request& send) {
   }
   // Only the receiver knows whether it is matched. Without room for the question the message is sent as usual.
   const auto recall = send.protocol->recall;
-  const std::uint64_t what = recall ? recall(*this, send) : 0;
+  const std::uint64_t what = recall ? recall(send) : 0;
   if (!what) return true;
   if (!waiting_[std::size_t(send.member)].empty() ||
       !channels.push(send.member, Kind::withdraw, send.envelope, std::as_bytes(std::span(&what, 1)), {}))
@@ -154,6 +154,7 @@ void Protocols::abandon(Request& request) {
     transfers.stop_looking(request);
     if (request.is_send) chains.end(request);
     if (request.is_send && request.offered.transfer) request.offered.transfer->own = nullptr;
+    if (!request.is_send) transfers.forget(request);
   }
   mailboxes.process().reach().in_flight_buffers.put_back(request.offered.slot);
   request.part = {};

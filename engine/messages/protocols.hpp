@@ -49,7 +49,7 @@ struct MessageProtocol {
   Started (*start)(Protocols&, Request&, RemoteLayout& where) = nullptr;
   bool (*send)(Protocols&, Request&, Guard&) = nullptr;  // whether anything moved
   // What names it to the receiver; 0: it cannot be taken back.
-  std::uint64_t (*recall)(Protocols&, const Request&) = nullptr;
+  std::uint64_t (*recall)(const Request&) = nullptr;
 
   // ---- receiver
   std::size_t note = 0;       // bytes of a record before the message, from the beginning of BuffersNote

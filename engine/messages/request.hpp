@@ -109,10 +109,10 @@ struct Follower {
 // Copy buffers: how far this side has come (copy_chains.hpp).
 struct InBuffers {
   Chain chain;
-  std::uint32_t number = 0;   // sender: what its first buffer's match begins with
   std::uint8_t kind = 0;      // sender: of copying::handover_kinds
   bool sampled = false;       // sender: the costs of its present buffer are taken
   bool acknowledged = false;  // sender: the receiver acknowledges the match
+  bool filled = false;        // sender: all is
 };
 
 // One copy, in blocks that both sides claim (transfers.hpp).

@@ -267,6 +267,12 @@ void Transfers::report(const Request& request, const ProtocolChooser& chooser) c
 } catch (const std::bad_alloc&) {  // it is decided all the same
 }
 
+// A receive that is given up tells nothing of its way.
+void Transfers::forget(const Request& request) {
+  const Offered& offered = request.offered;
+  if (offered.tried) peer_[std::size_t(request.member)].chooser.over(request.received, {0, 0}, 0, offered.mapped);
+}
+
 void Transfers::release(Request& request) {
   in_flight_buffers_.put_back(request.offered.slot);
   request.offered.transfer->released.store(1, std::memory_order_release);  // SYNC: transfer-released

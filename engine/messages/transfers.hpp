@@ -77,6 +77,7 @@ class Transfers {
   // An answer behind which we do not look again: what is not listed may be another message's from then on.
   void acknowledge(int member, std::uint64_t transfer, State state);
   void release(Request& request);
+  void forget(const Request& request);
   Transfer& of(int member, std::uint64_t offset) const { return mailboxes_.at<Transfer>(member, offset); }
 
  private:
