@@ -6,8 +6,9 @@
 // is divided by their number. What ways leave behind (a sender that writes to its buffer again fetches back the lines
 // that the receiver has read) shows in the time from the end of one to the acceptance of the next.
 //
-// A message whose sender may compute meanwhile is copied by its receiver once that is decided; copy buffers serve it
-// where its sender fills them when it sends.
+// A message whose sender may compute meanwhile is tried where senders of that length have waited for the end of the
+// last ones; once that is decided its receiver copies it, and copy buffers serve the next ones, whose sender fills them
+// when it sends.
 //
 // In a ping-pong that time is also the other way's, whose receiver may try ways as well. So the two of a pair take
 // turns by the clock: each begins blocks in slices of its own.
@@ -47,6 +48,13 @@ class ProtocolChooser {
     double leaves_now = 0, leaves = 0;
     bool staged_first = false;  // two copies should take less with that
   };
+  // Whether senders of such messages that did not wait for them when they were accepted did so at their end.
+  bool senders_wait(std::uint64_t bytes) const { return waited_[bytes] > waited_for; }
+  void ended(std::uint64_t bytes, bool attended) {
+    std::uint8_t& waited = waited_[bytes];
+    waited = attended ? std::uint8_t(std::min<unsigned>(waited, waited_for) + 1) : 0;
+  }
+
   // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `attended`: whether
   // its sender waits for it. `turn`: whether a block may begin.
   Chosen next(std::uint64_t bytes, bool by_calls, Estimate estimate, bool attended = true, bool turn = true,
@@ -147,6 +155,8 @@ class ProtocolChooser {
     bool in_block = false;
     std::vector<float> bursts{};  // messages of those of the block
   };
+  static constexpr unsigned waited_for = 16;  // messages, in a row
+  ByMessageLength<std::uint8_t> waited_;
   static constexpr unsigned longest_burst = 128;  // messages; one that does not end tells nothing
   // One in so many messages, whichever it is that begins a burst.
   static bool watches(Cell& c) {
