@@ -48,11 +48,12 @@ class ProtocolChooser {
     double leaves_now = 0, leaves = 0;
     bool staged_first = false;  // two copies should take less with that
   };
-  // Whether senders of such messages that did not wait for them when they were accepted did so at their end.
+  // Whether senders of such messages mostly wait for them at their end, if not when they are accepted.
   bool senders_wait(std::uint64_t bytes) const { return waited_[bytes] > waited_for; }
   void ended(std::uint64_t bytes, bool attended) {
     std::uint8_t& waited = waited_[bytes];
-    waited = attended ? std::uint8_t(std::min<unsigned>(waited, waited_for) + 1) : 0;
+    if (attended) waited = std::uint8_t(std::min<unsigned>(waited + 2, 2 * waited_for));
+    else waited -= waited > 0;
   }
 
   // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `attended`: whether
@@ -155,7 +156,7 @@ class ProtocolChooser {
     bool in_block = false;
     std::vector<float> bursts{};  // messages of those of the block
   };
-  static constexpr unsigned waited_for = 16;  // messages, in a row
+  static constexpr unsigned waited_for = 16;  // two for each such message, less one for each other one
   ByMessageLength<std::uint8_t> waited_;
   static constexpr unsigned longest_burst = 128;  // messages; one that does not end tells nothing
   // One in so many messages, whichever it is that begins a burst.

@@ -837,12 +837,12 @@ TEST(ProtocolChooser, TriesWindowsAsOne) {
 TEST(ProtocolChooser, LeavesASenderThatComputesAlone) {
   globals().pace = nullptr;
   ProtocolChooser chooser;
-  for (int i = 0; i < 16; ++i) chooser.ended(65536, true);
-  EXPECT_FALSE(chooser.senders_wait(65536));
-  chooser.ended(65536, true);
-  EXPECT_TRUE(chooser.senders_wait(65536)) << "their senders waited in the end";
-  chooser.ended(65536, false);
-  EXPECT_FALSE(chooser.senders_wait(65536)) << "one that computes";
+  for (int i = 0; i < 100; ++i) chooser.ended(65536, i % 4 == 0);
+  EXPECT_FALSE(chooser.senders_wait(65536)) << "most compute";
+  for (int i = 0; i < 100; ++i) chooser.ended(65536, i % 4 != 0);
+  EXPECT_TRUE(chooser.senders_wait(65536)) << "most waited in the end";
+  for (int i = 0; i < 20; ++i) chooser.ended(65536, false);
+  EXPECT_FALSE(chooser.senders_wait(65536)) << "the last ones compute";
   std::uint64_t now = 1000;
   bool tried_unattended = false;
   for (int i = 0; i < 1000; ++i) {
