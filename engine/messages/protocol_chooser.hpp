@@ -6,9 +6,9 @@
 // is divided by their number. What ways leave behind (a sender that writes to its buffer again fetches back the lines
 // that the receiver has read) shows in the time from the end of one to the acceptance of the next.
 //
-// A message whose sender may compute meanwhile is tried where senders of that length have waited for the end of the
-// last ones; once that is decided its receiver copies it, and copy buffers serve the next ones, whose sender fills them
-// when it sends.
+// A message whose sender may compute meanwhile is tried as well, unless some have waited for their sender for long.
+// Once that is decided its receiver copies it, and copy buffers serve the next ones, whose sender fills them when it
+// sends.
 //
 // In a ping-pong that time is also the other way's, whose receiver may try ways as well. So the two of a pair take
 // turns by the clock: each begins blocks in slices of its own.
@@ -48,13 +48,9 @@ class ProtocolChooser {
     double leaves_now = 0, leaves = 0;
     bool staged_first = false;  // two copies should take less with that
   };
-  // Whether senders of such messages mostly wait for them at their end, if not when they are accepted.
-  bool senders_wait(std::uint64_t bytes) const { return waited_[bytes] > waited_for; }
-  void ended(std::uint64_t bytes, bool attended) {
-    std::uint8_t& waited = waited_[bytes];
-    if (attended) waited = std::uint8_t(std::min<unsigned>(waited + 2, 2 * waited_for));
-    else waited -= waited > 0;
-  }
+  // Whether messages are tried whose sender does not wait for them: until some have taken long to answer, since their
+  // senders compute.
+  bool tries_unattended(std::uint64_t bytes) const { return slow_answers_[bytes] < slow_answers; }
 
   // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `attended`: whether
   // its sender waits for it. `turn`: whether a block may begin.
@@ -92,6 +88,7 @@ class ProtocolChooser {
     const auto& cell = cell_[mapped][bytes];
     if (!cell) return false;
     Cell& c = *cell;
+    if (asked > slow_answer && tries_unattended(bytes)) ++slow_answers_[bytes];
     if (!moment.entered) {
       c.timed = false;
     } else {
@@ -156,8 +153,9 @@ class ProtocolChooser {
     bool in_block = false;
     std::vector<float> bursts{};  // messages of those of the block
   };
-  static constexpr unsigned waited_for = 16;  // two for each such message, less one for each other one
-  ByMessageLength<std::uint8_t> waited_;
+  static constexpr std::uint64_t slow_answer = 200'000;  // ns
+  static constexpr std::uint8_t slow_answers = 3;
+  ByMessageLength<std::uint8_t> slow_answers_;
   static constexpr unsigned longest_burst = 128;  // messages; one that does not end tells nothing
   // One in so many messages, whichever it is that begins a burst.
   static bool watches(Cell& c) {

@@ -189,7 +189,8 @@ const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request)
   } else if (tries_ways_ && request.member != mailboxes_.me()) {
     const bool attended = t.attended.load(std::memory_order_relaxed), mapped = first == &Rows::direct;
     const ProtocolChooser& chooser = peer_[std::size_t(request.member)].chooser;
-    if (attended || (request.received <= protocols.chains.longest_whole() && chooser.senders_wait(request.received)))
+    if (attended ||
+        (request.received <= protocols.chains.longest_whole() && chooser.tries_unattended(request.received)))
       return Rows::of(try_way(request, !mapped || Rows::cma.fits(protocols, request), attended, mapped));
   }
   return *first;
@@ -275,12 +276,10 @@ void Transfers::forget(const Request& request) {
 }
 
 void Transfers::release(Request& request) {
-  Offered& offered = request.offered;
-  in_flight_buffers_.put_back(offered.slot);
-  ProtocolChooser& chooser = peer_[std::size_t(request.member)].chooser;
-  chooser.ended(request.received, offered.transfer->attended.load(std::memory_order_relaxed));
-  offered.transfer->released.store(1, std::memory_order_release);  // SYNC: transfer-released
-  if (offered.tried) {
+  in_flight_buffers_.put_back(request.offered.slot);
+  request.offered.transfer->released.store(1, std::memory_order_release);  // SYNC: transfer-released
+  if (const Offered& offered = request.offered; offered.tried) {
+    ProtocolChooser& chooser = peer_[std::size_t(request.member)].chooser;
     const tuning::Moment moment{offered.accepted, offered.accepted ? waiting::nanoseconds() : 0};
     if (chooser.over(request.received, moment, offered.asked, offered.mapped)) report(request, chooser);
   }

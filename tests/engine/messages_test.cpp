@@ -837,12 +837,6 @@ TEST(ProtocolChooser, TriesWindowsAsOne) {
 TEST(ProtocolChooser, LeavesASenderThatComputesAlone) {
   globals().pace = nullptr;
   ProtocolChooser chooser;
-  for (int i = 0; i < 100; ++i) chooser.ended(65536, i % 4 == 0);
-  EXPECT_FALSE(chooser.senders_wait(65536)) << "most compute";
-  for (int i = 0; i < 100; ++i) chooser.ended(65536, i % 4 != 0);
-  EXPECT_TRUE(chooser.senders_wait(65536)) << "most waited in the end";
-  for (int i = 0; i < 20; ++i) chooser.ended(65536, false);
-  EXPECT_FALSE(chooser.senders_wait(65536)) << "the last ones compute";
   std::uint64_t now = 1000;
   bool tried_unattended = false;
   for (int i = 0; i < 1000; ++i) {
@@ -856,6 +850,27 @@ TEST(ProtocolChooser, LeavesASenderThatComputesAlone) {
   EXPECT_TRUE(chosen.way == State::direct && chosen.advised && !chosen.timed);
   chooser.over(65536, {0, now});
   EXPECT_EQ(chooser.next(65536, false, {6554}, true).way, State::staged);
+}
+
+// Its sender computes when it is asked: after a few such messages none is tried.
+TEST(ProtocolChooser, AsksFewThatCompute) {
+  globals().pace = nullptr;
+  ProtocolChooser chooser;
+  std::uint64_t now = 1000;
+  int asked = 0, tried = 0;
+  for (int i = 0; i < 1000; ++i) {
+    now += 5000;
+    if (!chooser.tries_unattended(65536)) continue;
+    const auto chosen = chooser.next(65536, false, {6554}, false);
+    const bool staged = chosen.way == State::staged;
+    asked += staged;
+    ++tried;
+    const std::uint64_t accepted = now, waited = staged ? 50'000'000 : 0;
+    chooser.over(65536, {chosen.timed ? accepted : 0, now += waited + 10'000}, waited);
+  }
+  EXPECT_EQ(asked, 3);
+  EXPECT_LT(tried, 1000);
+  EXPECT_TRUE(chooser.tries_unattended(1 << 20)) << "another class of lengths";
 }
 
 TEST(Offers, AreSkippedForAWhile) {
