@@ -103,7 +103,10 @@ std::size_t CollectiveContext::take_room(std::uint64_t tick, std::size_t bytes) 
     return open_.offset + std::exchange(open_.used, open_.used + lines);
   }
   put_back(std::max(ticks_safe_, tick > buffers ? tick - buffers : 0));
-  if (open_.offset) held_[open_.tick % buffers] = std::exchange(open_, Held{});
+  if (open_.offset) {
+    held_[open_.tick % buffers] = open_;  // not in one with what empties it, which would come before its index
+    open_ = {};
+  }
   bytes = std::max(bytes, least_room);
   const std::size_t spared = span.span() / 2;
   std::size_t offset = span.take(bytes, spared);
