@@ -161,9 +161,10 @@ Machine machine_of(const std::string& file) {
 
 // ---------------------------------------------------------------- what a rank needs
 
-// Rounds of oversubscribed teams do without.
+// Rounds of oversubscribed teams do without, and those of two members but for long rooted ones.
 bool takes_copy_buffers(const team::Shape& shape, const Asked& asked, std::size_t partners) {
-  return (partners > 0 && asked.number("long", 1)) || (asked.number("collectives", 1) && !shape.oversubscribed());
+  return (partners > 0 && asked.number("long", 1)) ||
+         (asked.number("collectives", 1) && !shape.oversubscribed() && shape.size > 2);
 }
 
 // The parts of it, for people; sizes are the engine's.
