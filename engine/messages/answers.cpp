@@ -81,7 +81,7 @@ bool Transfers::take_answers(Protocols& protocols) {
 // It is under way, or ends.
 void Transfers::take_answer(Protocols& protocols, Request& request) {
   request.under_way.remove();
-  request.way = request.offered.transfer->state.load(std::memory_order_relaxed);  // seen before
+  request.way = take_state(*request.offered.transfer);
   if (request.way != State::done && request.way != State::cancelled) {
     in_progress_.sends.push(request.under_way);
     return begin_send(protocols, request);

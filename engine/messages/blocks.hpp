@@ -159,7 +159,8 @@ struct RemoteLayout {
   std::int64_t extent, low, high;
 };
 
-enum class State : std::uint32_t { waiting, direct, by_calls, staged, done, cancelled };
+// staged: the sender is asked for copy buffers; taken: it has seen that, and fills them (transfers.hpp).
+enum class State : std::uint32_t { waiting, direct, by_calls, staged, done, cancelled, taken };
 
 struct Request;
 struct Transfer {
@@ -177,7 +178,7 @@ struct Transfer {
   std::uint64_t block_bytes;                   // what one claim is worth
   std::uint64_t advised;                       // 1: the next ones of this length may be handed over without asking
   std::uint64_t answered_before;               // in the sender's list, published by MessageMailbox::answered; 0: none
-  Atomic<State> state;                         // receiver: how it goes on, once matched
+  Atomic<State> state;                         // receiver: how it goes on, once matched; sender: staged to taken
   Atomic<std::uint32_t> front;                 // receiver: blocks it has copied
   Atomic<std::uint32_t> released;              // receiver: it will not look again
   alignas(line) Atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front

@@ -6,7 +6,7 @@
 // is divided by their number. What ways leave behind (a sender that writes to its buffer again fetches back the lines
 // that the receiver has read) shows in the time from the end of one to the acceptance of the next.
 //
-// A message whose sender may compute meanwhile is tried as well, unless some have waited for their sender for long.
+// A message whose sender may compute meanwhile is tried as well, unless some senders were asked in vain.
 // Once that is decided its receiver copies it, and copy buffers serve the next ones, whose sender fills them when it
 // sends.
 //
@@ -48,9 +48,11 @@ class ProtocolChooser {
     double leaves_now = 0, leaves = 0;
     bool staged_first = false;  // two copies should take less with that
   };
-  // Whether messages are tried whose sender does not wait for them: until some have taken long to answer, since their
-  // senders compute.
-  bool tries_unattended(std::uint64_t bytes) const { return slow_answers_[bytes] < slow_answers; }
+  // Whether messages are tried whose sender does not wait for them: until some were in no call when they were asked,
+  // since they compute.
+  bool tries_unattended(std::uint64_t bytes) const { return in_vain_[bytes] < tuning::constants::slow_answers; }
+  // The receiver has waited for its answer, and then copied the message alone.
+  void asked_in_vain(std::uint64_t bytes) { in_vain_[bytes] += tries_unattended(bytes); }
 
   // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `attended`: whether
   // its sender waits for it. `turn`: whether a block may begin.
@@ -68,7 +70,7 @@ class ProtocolChooser {
       c.accepted = c.began = ~std::uint64_t{0};
       c.burst = 0;
     }
-    if (++c.burst > longest_burst) c.timed = false;
+    if (++c.burst > tuning::constants::longest_burst) c.timed = false;  // one that does not end tells nothing
     const bool tried = c.timed && !decided;
     if (!attended && !tried) {
       c.timed = false;  // another way than the others of its burst, perhaps
@@ -88,7 +90,6 @@ class ProtocolChooser {
     const auto& cell = cell_[mapped][bytes];
     if (!cell) return false;
     Cell& c = *cell;
-    if (asked > slow_answer && tries_unattended(bytes)) ++slow_answers_[bytes];
     if (!moment.entered) {
       c.timed = false;
     } else {
@@ -153,10 +154,7 @@ class ProtocolChooser {
     bool in_block = false;
     std::vector<float> bursts{};  // messages of those of the block
   };
-  static constexpr std::uint64_t slow_answer = 200'000;  // ns
-  static constexpr std::uint8_t slow_answers = 3;
-  ByMessageLength<std::uint8_t> slow_answers_;
-  static constexpr unsigned longest_burst = 128;  // messages; one that does not end tells nothing
+  ByMessageLength<std::uint8_t> in_vain_;
   // One in so many messages, whichever it is that begins a burst.
   static bool watches(Cell& c) {
     const std::uint64_t turn = c.calls / tuning::pace().watch;
@@ -171,10 +169,9 @@ class Offers {
   // Whether the next message of that length is staged without asking. Where its sender may compute, an offer is copied
   // by the receiver, so there are fewer.
   bool skip(std::uint64_t bytes, bool mapped, bool attended = true) {
-    constexpr unsigned fewer = 8;
     std::uint8_t& left = left_[mapped][bytes];
     if (!left) return false;
-    left -= attended || ++skipped_ % fewer == 0;
+    left -= attended || ++skipped_ % unsigned(tuning::constants::fewer_offers) == 0;
     return true;
   }
   void advised(std::uint64_t bytes, bool mapped) { left_[mapped][bytes] = std::uint8_t(tuning::pace().watch); }

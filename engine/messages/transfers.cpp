@@ -23,6 +23,12 @@ std::uint64_t block_for(std::uint64_t bytes) {
 
 std::uint32_t parts(std::uint64_t bytes, std::uint64_t each) { return std::uint32_t((bytes + each - 1) / each); }
 
+// Throws std::bad_alloc.
+const MessageProtocol& first_that_fits(Protocols& protocols, Request& request) {
+  return **std::ranges::find_if(
+      Rows::all, [&](const MessageProtocol* each) { return each->fits && each->fits(protocols, request); });
+}
+
 }  // namespace
 
 Transfers::Transfers(Mailboxes& mailboxes, Channels& channels, RemoteMemory& memory, InProgress& in_progress,
@@ -157,24 +163,53 @@ void Transfers::accept(Protocols& protocols, Request& request, const Arrived& me
     return continuations_.complete(request);
   }
   t.length = request.received;
-  InBlocks& part = request.part.emplace<InBlocks>();
-  request.protocol = &choose(protocols, request);
-  request.way = request.protocol->state;
-  ++(counts_.*request.protocol->count);
   t.block_bytes = block_for(t.length);
-  if (!request.protocol->copy) {
-    request.part.emplace<InBuffers>();  // its sender has the say
-  } else {
-    if (request.protocol != &Rows::direct) part.mapping.reset();
-    part.blocks = parts(t.length, t.block_bytes);
-    t.claims.store(1, std::memory_order_relaxed);  // the first block is ours, without a contest
-    part.has_first = true;
-    t.to = memory_.describe(member, request.data);
-    t.to.address = std::uint64_t(request.data.address);
-  }
+  request.part.emplace<InBlocks>();
+  prepare(request, choose(protocols, request));
+  ++(counts_.*request.protocol->count);
   counts_.bytes += t.length;
   in_progress_.receives.push(request.under_way);
   answer(member, transfer, request.way);
+}
+
+// What a state publishes.
+void Transfers::prepare(Request& request, const MessageProtocol& protocol) {
+  request.protocol = &protocol;
+  request.way = protocol.state;
+  if (!protocol.copy) {
+    request.part.emplace<InBuffers>();  // its sender has the say
+    return;
+  }
+  Transfer& t = *request.offered.transfer;
+  InBlocks& part = *request.in_blocks();
+  if (&protocol != &Rows::direct) part.mapping.reset();
+  part.blocks = parts(t.length, t.block_bytes);
+  t.claims.store(1, std::memory_order_relaxed);  // the first block is ours, without a contest
+  part.has_first = true;
+  t.to = memory_.describe(request.member, request.data);
+  t.to.address = std::uint64_t(request.data.address);
+}
+
+bool Transfers::ask_no_more(Protocols& protocols, Request& request, bool before_sleep) try {
+  Offered& offered = request.offered;
+  if (!offered.tried || offered.transfer->attended.load(std::memory_order_relaxed)) return false;
+  const std::uint64_t asked = waiting::nanoseconds() - offered.accepted;
+  if (asked < std::uint64_t(tuning::constants::slow_answer) && !before_sleep) return false;
+  request.part.emplace<InBlocks>();
+  const MessageProtocol& instead = first_that_fits(protocols, request);
+  if (&instead != &Rows::staged) prepare(request, instead);
+  if (&instead == &Rows::staged || !change_state(*offered.transfer, instead.state)) {
+    prepare(request, Rows::staged);
+    return false;
+  }
+  --counts_.staged;
+  ++(counts_.*instead.count);
+  offered.accepted = 0;
+  peer_[std::size_t(request.member)].chooser.asked_in_vain(request.received);
+  return true;
+} catch (const std::bad_alloc&) {
+  prepare(request, Rows::staged);
+  return false;
 }
 
 // The first one that fits, or what trials say.
@@ -182,18 +217,17 @@ const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request)
   Transfer& t = *request.offered.transfer;
   // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
   request.offered.slot = in_flight_buffers_.note(request.data.begin(), request.data.span());
-  const MessageProtocol* const first = *std::ranges::find_if(
-      Rows::all, [&](const MessageProtocol* each) { return each->fits && each->fits(protocols, request); });
-  if (first == &Rows::staged) {
+  const MessageProtocol& first = first_that_fits(protocols, request);
+  if (&first == &Rows::staged) {
     t.advised = tries_ways_ && !t.from.place.reachable();  // there is no choice
   } else if (tries_ways_ && request.member != mailboxes_.me()) {
-    const bool attended = t.attended.load(std::memory_order_relaxed), mapped = first == &Rows::direct;
+    const bool attended = t.attended.load(std::memory_order_relaxed), mapped = &first == &Rows::direct;
     const ProtocolChooser& chooser = peer_[std::size_t(request.member)].chooser;
     if (attended ||
         (request.received <= protocols.chains.longest_whole() && chooser.tries_unattended(request.received)))
       return Rows::of(try_way(request, !mapped || Rows::cma.fits(protocols, request), attended, mapped));
   }
-  return *first;
+  return first;
 } catch (const std::bad_alloc&) {  // this one needs nothing but the sender's copy buffers
   request.offered.tried = false;
   return Rows::staged;

@@ -9,6 +9,12 @@
 //   claims from the back, copies, back += 1           claims from the front, copies, front += 1
 //   front + back == blocks: buffer is free            front + back == blocks: message is there, released = 1
 //   staged.cpp: copy buffers (copy_chains.hpp), where the receiver finds them cheaper
+//                     <-- state: staged --------------
+//   state: staged to taken, by compare and exchange,
+//     fills them
+//   or is in no call for a while                      state: staged to direct or by_calls, by compare and exchange
+//
+// So a sender that may compute meanwhile can be asked as well, and its message does not wait for its next call.
 //
 // The sender reuses the Transfer once `released` is 1. Everything that a side stores in the Transfer is published by
 // state (receiver), back (sender) or the record (sender, at first).
@@ -37,6 +43,23 @@ enum class Started : std::uint8_t {
   no_room,  // it can, later: the message waits
   yes,
 };
+
+// Sender: how the message goes on. If that is staged, its receiver cannot change its mind any more.
+inline State take_state(Transfer& transfer) {
+  State seen = transfer.state.load(std::memory_order_acquire);  // SYNC: transfer-state
+  if (seen != State::staged) return seen;
+  // SYNC: transfer-state
+  const bool first = transfer.state.compare_exchange_strong(seen, State::taken, std::memory_order_acquire);
+  return first ? State::staged : seen;
+}
+
+// Receiver: whether it goes on so instead, since the sender has not seen that it was asked for copy buffers.
+// pre: all that this state publishes is there.
+inline bool change_state(Transfer& transfer, State instead) {
+  State asked = State::staged;
+  // SYNC: transfer-state
+  return transfer.state.compare_exchange_strong(asked, instead, std::memory_order_release, std::memory_order_relaxed);
+}
 
 class Transfers {
  public:
@@ -74,6 +97,9 @@ class Transfers {
   // ---- receiver
   void accept(Protocols& protocols, Request& request, const Arrived& message);
   bool receive_blocks(Protocols& protocols, Request& request, Guard& guard);
+  // Its sender was asked for copy buffers and has not begun. Whether the message goes on without them, because that
+  // lasts too long, or because nobody would look any more (`before_sleep`).
+  bool ask_no_more(Protocols& protocols, Request& request, bool before_sleep);
   // An answer behind which we do not look again: what is not listed may be another message's from then on.
   void acknowledge(int member, std::uint64_t transfer, State state);
   void release(Request& request);
@@ -86,6 +112,7 @@ class Transfers {
   void take_answer(Protocols& protocols, Request& request);
   void begin_send(Protocols& protocols, Request& request);
   const MessageProtocol& choose(Protocols& protocols, Request& request);
+  void prepare(Request& request, const MessageProtocol& protocol);
   ProtocolChooser::Estimate estimate(const reach::MemoryMapper& mapper, double bytes) const;
   State try_way(Request& request, bool by_calls, bool attended, bool mapped);
   void report(const Request& request, const ProtocolChooser& chooser) const;

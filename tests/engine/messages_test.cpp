@@ -852,7 +852,7 @@ TEST(ProtocolChooser, LeavesASenderThatComputesAlone) {
   EXPECT_EQ(chooser.next(65536, false, {6554}, true).way, State::staged);
 }
 
-// Its sender computes when it is asked: after a few such messages none is tried.
+// Its sender computes when it is asked, and the receiver copies alone: after a few such messages none is tried.
 TEST(ProtocolChooser, AsksFewThatCompute) {
   globals().pace = nullptr;
   ProtocolChooser chooser;
@@ -865,8 +865,9 @@ TEST(ProtocolChooser, AsksFewThatCompute) {
     const bool staged = chosen.way == State::staged;
     asked += staged;
     ++tried;
-    const std::uint64_t accepted = now, waited = staged ? 50'000'000 : 0;
-    chooser.over(65536, {chosen.timed ? accepted : 0, now += waited + 10'000}, waited);
+    const std::uint64_t accepted = now;
+    if (staged) chooser.asked_in_vain(65536);
+    chooser.over(65536, {chosen.timed && !staged ? accepted : 0, now += 10'000});
   }
   EXPECT_EQ(asked, 3);
   EXPECT_LT(tried, 1000);
@@ -928,6 +929,56 @@ int try_protocols(bool mapped) {
     return (mapped ? counts.direct : counts.by_calls) > 5 && counts.staged > 5;
   });
 }
+// What senders that compute are asked for does not wait for their next call: neither while its receiver looks, nor when
+// that goes to sleep. Both ranks' messages arrive whole, and a sender that calls at any time agrees on how they move.
+TEST(ProtocolChooser, NoMessageWaitsForASenderThatComputes) {
+  const testing::Pacing pacing({.first = 1, .apart = 1, .sweeps = 3, .watch = 8, .pause = 1000, .price = 0});
+  const int result = run_members(2, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+    auto team = creation::create_team(process, rank, size, bootstrap);
+    if (!team) return false;
+    auto messenger = Messenger::create(**team, bootstrap, false);
+    if (!messenger) return false;
+    Messenger& m = **messenger;
+    if (process.policy().oversubscribed) return true;
+    constexpr int rounds = 4000;
+    constexpr std::size_t most = 900001;
+    auto& received = *reinterpret_cast<Atomic<int>*>((*team)->segment_of(0) + [&] {
+      std::uint64_t mine = rank == 0 ? *process.arena().allocate_zeroed(64, 64) : 0, all[2];
+      bootstrap.allgather(&mine, all, sizeof mine);
+      return all[0];
+    }());
+    auto* const at = process.segment().base() + *process.arena().allocate(most, 64);
+    for (int i = 0; i < rounds; ++i) {
+      const std::size_t n = std::size_t{32 << 10} << i / 200 % 5;  // each length has its own trials
+      Request request;
+      request.is_send = rank == 0;
+      request.member = 1 - rank;
+      request.envelope = {1, 0, 0};
+      request.data = {at, n, {}};
+      std::memset(at, rank == 0 ? i : ~i, n);
+      bootstrap.meet();
+      if (rank == 1) {
+        m.start(request);
+        m.wait(request);
+        if (request.received != n || at[0] != std::byte(i) || at[n - 1] != std::byte(i)) return false;
+        received.store(i + 1, std::memory_order_release);
+        continue;
+      }
+      m.start(request);
+      // For good, or until its receiver may just be tired of it.
+      const std::uint64_t start = waiting::nanoseconds(),
+                          until = i % 2 ? std::uint64_t(150'000 + i % 200 * 1000) : 10'000'000'000;
+      while (received.load(std::memory_order_acquire) != i + 1 && waiting::nanoseconds() - start < until)
+        processor::pause();
+      if (i % 2 == 0 && received.load() != i + 1) return false;
+      m.wait(request);
+    }
+    bootstrap.meet();
+    return rank == 0 || m.counts().direct > 5;
+  });
+  EXPECT_EQ(0, result);
+}
+
 TEST(ProtocolChooser, TriesAndDecides) { EXPECT_EQ(0, try_protocols(true)); }
 TEST(ProtocolChooser, TriesCallsWhereNobodyCanMap) { EXPECT_EQ(0, try_protocols(false)); }
 
