@@ -5,7 +5,7 @@
 #
 #   mpich=SOURCE      ch4:ofi, MPICH's own shared memory, with XPMEM where it is given and CMA where this version has it
 #   openmpi=SOURCE    pml ucx where UCX is given, smsc cma and xpmem, coll xhc and acoll where this version has them
-#   ucx=SOURCE        for Open MPI
+#   ucx=SOURCE        for Open MPI; or the prefix of an installed one (include/ucp/api/ucp.h)
 #   xpmem=PREFIX      an installed libxpmem (xpmem.h, libxpmem.so), with the module loaded when it is measured
 #
 # SOURCE is a tarball, a directory that has been unpacked, or a Debian source package (.dsc; needs dpkg-source). Each is
@@ -95,7 +95,11 @@ if [[ ${source_of[xpmem]:-} ]]; then
   with_xpmem=(--with-xpmem="${source_of[xpmem]}")
 fi
 
-if [[ ${source_of[ucx]:-} ]]; then
+ucx=""
+if [[ -e ${source_of[ucx]:-}/include/ucp/api/ucp.h ]]; then
+  ucx=$(realpath "${source_of[ucx]}")
+elif [[ ${source_of[ucx]:-} ]]; then
+  ucx=$prefix/ucx
   build ucx --enable-optimizations --disable-logging --disable-debug --disable-assertions --disable-params-check \
     --enable-mt "${with_xpmem[@]}"
 fi
@@ -110,7 +114,10 @@ fi
 
 if [[ ${source_of[openmpi]:-} ]]; then
   with_ucx=(--without-ucx)
-  if [[ ${source_of[ucx]:-} && ! $configure_only ]]; then with_ucx=(--with-ucx="$prefix/ucx"); fi
+  # Of what is only configured nothing is installed.
+  if [[ $ucx && ! ($configure_only && $ucx == "$prefix/ucx") ]]; then
+    with_ucx=(--with-ucx="$ucx" --with-ucx-libdir="$(dirname "$(find "$ucx"/lib* -name libucp.so | head -1)")")
+  fi
   build openmpi --enable-mpi-fortran=no --disable-oshmem --disable-debug --with-hwloc=internal --with-libevent=internal \
     --with-pmix=internal --with-prrte=internal "${with_ucx[@]}" "${with_xpmem[@]}"
   log=$prefix/build/openmpi/configure.log

@@ -13,7 +13,11 @@ namespace {
 
 // Of one message: the others get their turn, if there are any. A message that its sender hands over as a whole is
 // through in one.
-int pieces_in_one_poll(const Request& request) { return request.alone() ? 64 : 16; }
+int pieces_in_one_poll(const Request& request) {
+  // A sender that was asked while it may compute goes on in its next call, whenever that is.
+  const bool may_compute = request.is_send && request.offered.transfer && !request.attended;
+  return request.alone() || may_compute ? 64 : 16;
+}
 
 // Of messages that wait for their match with buffers of theirs, since every poll looks at them: those behind stay where
 // they are (answers.cpp).

@@ -134,15 +134,14 @@ void Protocols::end_receive(Request& request) {
 
 // ---------------------------------------------------------------- both
 
-bool Protocols::go_on(Guard& guard, bool last) {
-  before_sleep = last;
+bool Protocols::go_on(Guard& guard, bool all) {
   if (waiting_for_room_) flush_waiting();
   bool progress = transfers.take_answers(*this);
   progress |= in_progress.receives.go_on(
-      last, [&](Request& request) { return request.protocol->receive(*this, request, guard); },
+      all, [&](Request& request) { return request.protocol->receive(*this, request, guard); },
       [&](Request& request) { end_receive(request); });
   progress |= in_progress.sends.go_on(
-      last, [&](Request& request) { return request.protocol->send(*this, request, guard); },
+      all, [&](Request& request) { return request.protocol->send(*this, request, guard); },
       [&](Request& request) { end_send(request); });
   if (transfers.any_retired()) transfers.reclaim();
   return progress;

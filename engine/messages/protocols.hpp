@@ -119,8 +119,8 @@ struct Protocols {
   void read_what_is_there(Request& receive, Guard& guard);
 
   // ---- both
-  // One step of what is under way; whether any moved. `last`: before a sleep, which should miss nothing.
-  bool go_on(Guard& guard, bool last);
+  // One step of what is under way; whether any moved.
+  bool go_on(Guard& guard, bool all);
   // Whether go_on() has anything to do.
   bool needs_step() const { return any_under_way() || transfers.any_retired(); }
   bool any_under_way() const {
@@ -137,7 +137,6 @@ struct Protocols {
   CopyChains chains;
   Transfers transfers;
   const Limits limits;
-  bool before_sleep = false;  // this step is the last one before a sleep
 
  private:
   bool dispatch(Request& send);

@@ -15,7 +15,7 @@ bool receive_staged(Protocols& p, Request& request, Guard& guard) {
   if (Chain& chain = request.in_buffers()->chain; !chain.buffer) {
     const Transfer& t = *request.offered.transfer;
     const std::uint64_t first = t.first.load(std::memory_order_acquire);  // SYNC: transfer-first
-    if (!first) return p.transfers.ask_no_more(p, request, p.before_sleep);
+    if (!first) return p.transfers.ask_no_more(p, request);
     chain = {first, first};
     request.total = t.length;
     // Its sender is not asked, once copy buffers have won: what it takes to answer tells nothing.

@@ -190,26 +190,30 @@ void Transfers::prepare(Request& request, const MessageProtocol& protocol) {
   t.to.address = std::uint64_t(request.data.address);
 }
 
-bool Transfers::ask_no_more(Protocols& protocols, Request& request, bool before_sleep) try {
+bool Transfers::ask_no_more(Protocols& protocols, Request& request) {
   Offered& offered = request.offered;
-  if (!offered.tried || offered.transfer->attended.load(std::memory_order_relaxed)) return false;
-  const std::uint64_t asked = waiting::nanoseconds() - offered.accepted;
-  if (asked < std::uint64_t(tuning::constants::slow_answer) && !before_sleep) return false;
-  request.part.emplace<InBlocks>();
-  const MessageProtocol& instead = first_that_fits(protocols, request);
-  if (&instead != &Rows::staged) prepare(request, instead);
-  if (&instead == &Rows::staged || !change_state(*offered.transfer, instead.state)) {
+  Transfer& t = *offered.transfer;
+  const bool may_compute = offered.tried && !t.attended.load(std::memory_order_relaxed);
+  if (!offered.accepted || !may_compute || t.state.load(std::memory_order_relaxed) != State::staged) return false;
+  if (waiting::nanoseconds() - offered.accepted < std::uint64_t(tuning::constants::slow_answer)) return false;
+  offered.accepted = 0;  // asked once, and a time that tells nothing
+  bool changed = false;
+  try {
+    request.part.emplace<InBlocks>();
+    const MessageProtocol& instead = first_that_fits(protocols, request);
+    if (&instead != &Rows::staged) {
+      prepare(request, instead);
+      changed = change_state(t, instead.state);
+    }
+    if (changed) --counts_.staged, ++(counts_.*instead.count);
+  } catch (const std::bad_alloc&) {  // it waits for its sender
+  }
+  if (!changed) {
     prepare(request, Rows::staged);
     return false;
   }
-  --counts_.staged;
-  ++(counts_.*instead.count);
-  offered.accepted = 0;
   peer_[std::size_t(request.member)].chooser.asked_in_vain(request.received);
   return true;
-} catch (const std::bad_alloc&) {
-  prepare(request, Rows::staged);
-  return false;
 }
 
 // The first one that fits, or what trials say.

@@ -98,8 +98,8 @@ class Transfers {
   void accept(Protocols& protocols, Request& request, const Arrived& message);
   bool receive_blocks(Protocols& protocols, Request& request, Guard& guard);
   // Its sender was asked for copy buffers and has not begun. Whether the message goes on without them, because that
-  // lasts too long, or because nobody would look any more (`before_sleep`).
-  bool ask_no_more(Protocols& protocols, Request& request, bool before_sleep);
+  // lasts too long.
+  bool ask_no_more(Protocols& protocols, Request& request);
   // An answer behind which we do not look again: what is not listed may be another message's from then on.
   void acknowledge(int member, std::uint64_t transfer, State state);
   void release(Request& request);
