@@ -9,8 +9,8 @@ namespace nearfield::mpi {
 namespace {
 
 constexpr unsigned looks_between_naps = 100;
-// Nanoseconds.
-constexpr std::uint64_t long_wait = 10'000'000;
+// Nanoseconds. Ranks that share CPUs make communicators in rounds of some 0.1 ms, each of which a nap would double.
+constexpr std::uint64_t long_wait = 10'000'000, long_wait_oversubscribed = 1'000'000;
 constexpr std::uint64_t shortest = 10'000, longest = 2'000'000, longest_with_data = 200'000, part = 64;
 
 const PerThread<bool> nobody_looks;
@@ -32,11 +32,12 @@ bool give_way() {
   auto& call = inside->host;
   team::Process* const process = call.now ? process_ever() : nullptr;
   if (!process || !process->policy().may_sleep) return false;
+  const bool oversubscribed = process->policy().oversubscribed;
+  if (oversubscribed && call.since && ++call.looks < looks_between_naps) return false;
   const std::uint64_t now = waiting::nanoseconds();
   if (call.since == 0) call.since = now;
   const std::uint64_t waited = now - call.since;
-  const bool oversubscribed = process->policy().oversubscribed;
-  if (waited < long_wait && (!oversubscribed || ++call.looks < looks_between_naps)) return false;
+  if (waited < (oversubscribed ? long_wait_oversubscribed : long_wait)) return false;
   const bool at_rest = !call.moves_data && !process->progress().host_needs_us();
   if (!oversubscribed && !at_rest) return false;
   shim.unrung.nap(0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
