@@ -71,7 +71,9 @@ build() {
       fail "configure of $name failed; see $where/configure.log"
     if [[ ! $configure_only ]]; then
       # Packing of datatypes, of which -O3 takes 20 seconds a file, -O1 five.
-      if [[ -d modules/yaksa ]]; then make -j "$jobs" -C modules/yaksa CFLAGS="-O0 -DNDEBUG" > yaksa.log 2>&1; fi
+      if [[ -d modules/yaksa ]]; then
+        make -j "$jobs" -C modules/yaksa CFLAGS="-O0 -DNDEBUG" > yaksa.log 2>&1 || fail "make failed; see $where/yaksa.log"
+      fi
       make -j "$jobs" > make.log 2>&1 || fail "make of $name failed; see $where/make.log"
       make install > install.log 2>&1 || fail "install of $name failed; see $where/install.log"
     fi
@@ -118,7 +120,9 @@ if [[ ${source_of[openmpi]:-} ]]; then
   with_ucx=(--without-ucx)
   # Of what is only configured nothing is installed.
   if [[ $ucx && ! ($configure_only && $ucx == "$prefix/ucx") ]]; then
-    with_ucx=(--with-ucx="$ucx" --with-ucx-libdir="$(dirname "$(find "$ucx"/lib* -name libucp.so | head -1)")")
+    with_ucx=(--with-ucx="$ucx")
+    library=$(find "$ucx"/lib* -name libucp.so 2> /dev/null | head -1 || true)  # Debian's is in a folder of the machine's
+    if [[ $library ]]; then with_ucx+=(--with-ucx-libdir="$(dirname "$library")"); fi
   fi
   build openmpi --enable-mpi-fortran=no --disable-oshmem --disable-debug --with-hwloc=internal --with-libevent=internal \
     --with-pmix=internal --with-prrte=internal "${with_ucx[@]}" "${with_xpmem[@]}"

@@ -931,6 +931,9 @@ int try_protocols(bool mapped) {
     return (mapped ? counts.direct : counts.by_calls) > 5 && counts.staged > 5;
   });
 }
+TEST(ProtocolChooser, TriesAndDecides) { EXPECT_EQ(0, try_protocols(true)); }
+TEST(ProtocolChooser, TriesCallsWhereNobodyCanMap) { EXPECT_EQ(0, try_protocols(false)); }
+
 // What senders that compute are asked for does not wait for their next call. One that calls just when its receiver asks
 // no more agrees on how the message moves. Each messenger asks anew.
 TEST(ProtocolChooser, NoMessageWaitsForASenderThatComputes) {
@@ -987,9 +990,6 @@ TEST(ProtocolChooser, NoMessageWaitsForASenderThatComputes) {
   });
   EXPECT_EQ(0, result);
 }
-
-TEST(ProtocolChooser, TriesAndDecides) { EXPECT_EQ(0, try_protocols(true)); }
-TEST(ProtocolChooser, TriesCallsWhereNobodyCanMap) { EXPECT_EQ(0, try_protocols(false)); }
 
 }  // namespace
 }  // namespace nearfield::messages

@@ -47,6 +47,18 @@ def test_sources_are_built_and_their_flags_recorded(tarball: Path, tmp_path: Pat
     assert "with smsc:cma" in done.stdout and "WITHOUT coll:xhc" in done.stdout
 
 
+def test_an_installed_ucx_is_taken_as_it_is(tarball: Path, tmp_path: Path) -> None:
+    installed, there = tmp_path / "usr", tmp_path / "built"
+    for file in ("include/ucp/api/ucp.h", "lib/machine/libucp.so"):
+        (installed / file).parent.mkdir(parents=True)
+        (installed / file).touch()
+    done = build("--prefix", there, "--jobs", 1, f"ucx={installed}", f"openmpi={tarball}")
+    assert done.returncode == 0, done.stderr
+    flags = (there / "openmpi.flags").read_text()
+    assert f"--with-ucx={installed} --with-ucx-libdir={installed}/lib/machine" in flags
+    assert not (there / "ucx").exists()
+
+
 def test_configure_alone_installs_nothing(tarball: Path, tmp_path: Path) -> None:
     done = build("--prefix", tmp_path / "built", "--configure-only", f"mpich={tarball}")
     assert done.returncode == 0 and "mpich: configured" in done.stdout
