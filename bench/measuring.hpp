@@ -93,6 +93,22 @@ inline double run_block(const Cell& cell, const Operation& call, Buffers& buffer
   return of_a_call(elapsed, calls, own.alone(buffers.send.data(), buffers.recv.data(), calls));
 }
 
+// Microseconds of a block; ranks that share CPUs start it time slices apart.
+inline double length_of_block() { return pinned ? 3000 : 30000; }
+
+// Runs ever longer blocks until one takes `enough` microseconds, and returns microseconds of a call.
+template <class Run>
+double warmed_up(double enough, Run run) {
+  long n = 1;
+  double each;
+  for (;; n *= 4) {
+    each = run(n);
+    if (each * double(n) > enough || n >= 4096) break;  // both are equal on all ranks
+  }
+  // Once more, lest one interruption make all blocks too short.
+  return pinned ? std::min(each, run(n)) : each;
+}
+
 // A line for each mode that has blocks, with all of them: which states the machine was in shows when all jobs have
 // ended (nearfield/states.py). `loop`: whose (standard_loops.hpp); `begins_anew`: after so many calls, or never (0).
 inline void print_blocks(const Cell& cell, const std::vector<Block>& blocks, const long* calls,

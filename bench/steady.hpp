@@ -15,22 +15,6 @@
 
 namespace bench {
 
-// Microseconds of a block; ranks that share CPUs start it time slices apart.
-inline double length_of_block() { return pinned ? 3000 : 30000; }
-
-// Runs ever longer blocks until one takes `enough` microseconds, and returns microseconds of a call.
-template <class Run>
-double warmed_up(double enough, Run run) {
-  long n = 1;
-  double each;
-  for (;; n *= 4) {
-    each = run(n);
-    if (each * double(n) > enough || n >= 4096) break;  // both are equal on all ranks
-  }
-  // Once more, lest one interruption make all blocks too short.
-  return pinned ? std::min(each, run(n)) : each;
-}
-
 // The bodies of the floor in memory of their own, and which is the quickest while the machine is in a state.
 class FloorOfCell {
  public:

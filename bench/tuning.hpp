@@ -12,57 +12,57 @@
 
 namespace bench {
 
-// Every algorithm that `names` has for the operation, forced in turn; a row each, with the median over blocks. Those
-// that do not apply, or cannot reach the buffers, give none. "auto": what trials choose, on a communicator of its own,
-// measured once they should have ended.
+// Every algorithm that `names` has for the operation, forced in turn, each on a communicator of its own; a row each,
+// with the median over blocks. Those that do not apply, or cannot reach the buffers, give none. "auto": what trials
+// choose, measured once they should have ended.
 inline void tune(const Cell& cell, const std::vector<std::string>& names, double seconds) {
   const auto last = last_algorithm();
   if (!last) MPI_Abort(MPI_COMM_WORLD, 2);
   const Operation call = cell.operation();
   Buffers buffers(cell.longest(), false, false);
   fill(buffers.send.data(), cell.longest(), cell.type());
-  const double block_us = pinned ? 1000 : 10000;
   struct Candidate {
     std::string name;
-    long calls;
-    std::vector<double> times;
+    MPI_Comm comm;
+    long calls = 0;
+    std::vector<double> times{};
   };
   std::vector<Candidate> candidates;
-  const MPI_Comm forced = comm;
-  MPI_Comm chosen;
-  MPI_Comm_dup(forced, &chosen);
+  const MPI_Comm all = comm;
   OwnWork nothing;
-  auto force = [&](const std::string& name) {
-    comm = name == "auto" ? chosen : forced;
-    if (name != "auto") hint("nearfield_algorithm", (cell.op + ":" + name).c_str());
-  };
   for (const auto& name : names) {
-    force(name);
+    MPI_Comm_dup(all, &comm);
+    Candidate& candidate = candidates.emplace_back(name, comm);
+    if (name != "auto") hint("nearfield_algorithm", (cell.op + ":" + name).c_str());
     call(buffers.send.data(), buffers.recv.data(), nothing);
     int runs = name == "auto" || last() == name, all_run = 0;
     MPI_Allreduce(&runs, &all_run, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
-    if (!all_run) continue;
-    double us = 0;
-    long n = 1;
-    for (; (us = run_block(cell, call, buffers, n)) * double(n) < block_us / 2 && n < 4096; n *= 4) {
+    if (!all_run) {
+      MPI_Comm_free(&candidate.comm);
+      candidates.pop_back();
+      continue;
     }
-    if (name == "auto") run_block(cell, call, buffers, us > 1000 ? 1000 : 5000);
-    candidates.push_back({name, std::max(1L, long(block_us / std::max(us, 0.01))), {}});
+    const auto run = [&](long calls) { return run_block(cell, call, buffers, calls); };
+    const double us = warmed_up(length_of_block() / 2, run);
+    if (name == "auto") run(us > 1000 ? 1000 : 5000);
+    candidate.calls = std::max(1L, long(length_of_block() / std::max(us, 0.01)));
   }
+  comm = all;
   std::vector<double> lines;
   const double start = MPI_Wtime();
   for (int go = 1; go;) {
     lines.push_back(line_time());
     for (auto& candidate : candidates) {
-      force(candidate.name);
+      comm = candidate.comm;
       candidate.times.push_back(run_block(cell, call, buffers, candidate.calls));
     }
+    comm = all;
     go = MPI_Wtime() - start < seconds;
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   std::ranges::sort(lines);
-  for (auto& [name, calls, times] : candidates) {
-    force(name);
+  for (auto& [name, own, calls, times] : candidates) {
+    comm = own;
     call(buffers.send.data(), buffers.recv.data(), nothing);
     std::sort(times.begin(), times.end());
     if (rank == 0)
@@ -73,9 +73,9 @@ inline void tune(const Cell& cell, const std::vector<std::string>& names, double
                         {"ran", last()},
                         {"line_ns", nearfield::rounded(lines[lines.size() / 2], 1)},
                         {"median", nearfield::rounded(times[times.size() / 2], 4)}});
+    MPI_Comm_free(&own);
   }
-  comm = forced;
-  MPI_Comm_free(&chosen);
+  comm = all;
   if (rank == 0) nearfield::print({{"op", cell.op}, {"bytes", cell.bytes}, {"done", true}});
 }
 

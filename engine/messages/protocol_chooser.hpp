@@ -4,7 +4,8 @@
 // The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times bursts, from the
 // acceptance of a message when no other of the cell is under way until none is. All of a burst go one way, and its time
 // is divided by their number. What ways leave behind (a sender that writes to its buffer again fetches back the lines
-// that the receiver has read) shows in the time from the end of one to the acceptance of the next.
+// that the receiver has read) is paid between them, and a burst through copy buffers holds what its sender does
+// meanwhile. So blocks are long, and what counts is all of their time, from the end of the first burst on.
 //
 // A message whose sender may compute meanwhile is tried as well, unless some senders were asked in vain.
 // Once that is decided its receiver copies it, and copy buffers serve the next ones, whose sender fills them when it
@@ -96,13 +97,18 @@ class ProtocolChooser {
       c.accepted = std::min(c.accepted, moment.entered);
       c.began = std::min(c.began, moment.entered + asked);
     }
-    if (--c.open || !c.timed) return false;
+    if (--c.open) return false;
+    if (!c.timed) {
+      c.mixed = true;
+      return false;
+    }
     // By a clock that stands still while they wait for answers.
     moment.entered = c.accepted - c.asked;
     moment.left -= c.asked += c.began - c.accepted;
     if (!c.trials.decided()) {
       c.bursts.push_back(float(c.burst));
-      if (c.trials.over(c.calls, true, moment, [&] { return c.of_one_message(); })) {
+      if (c.bursts.size() == 1) c.mixed = false;
+      if (c.trials.over(c.calls, true, moment, [&] { return c.of_one_message(); }, c.burst)) {
         c.in_block = false;
         c.bursts.clear();
       }
@@ -127,7 +133,7 @@ class ProtocolChooser {
   static constexpr State staged_before_direct[] = {State::staged, State::direct, State::by_calls};
   struct Cell {
     Cell(bool mapped, std::size_t candidates, const Estimate& estimate)
-        : trials(candidates, estimate.one_copy, false),
+        : trials(candidates, estimate.one_copy, false, messages_timed(estimate.one_copy)),
           ways(!mapped                 ? all + 1
                : estimate.staged_first ? staged_before_direct
                                        : all) {
@@ -135,11 +141,17 @@ class ProtocolChooser {
       for (std::size_t i = 0; i < std::size(all); ++i) now[i] = ways[i] == State::staged ? 0 : estimate.leaves_now;
       trials.may_leave(std::span(now).first(candidates), estimate.leaves);
     }
+    static unsigned messages_timed(double one_copy) {
+      const double most = tuning::constants::messages_timed_ns / one_copy;
+      return unsigned(std::clamp<double>(most, tuning::Trials::most_timed, tuning::constants::messages_timed));
+    }
     tuning::Agreed of_one_message() const {
+      const auto block = trials.block();
       tuning::Agreed agreed = tuning::of_one(trials.moments());
-      const std::size_t others = bursts.size() - agreed.times.size();  // that do not count
-      for (std::size_t i = 0; i < agreed.times.size(); ++i) agreed.times[i] /= bursts[others + i];
-      agreed.between *= float(bursts.size()) / std::accumulate(bursts.begin(), bursts.end(), 0.0f);
+      for (std::size_t i = 0; i < agreed.times.size(); ++i) agreed.times[i] /= bursts[1 + i];
+      const float messages = std::accumulate(bursts.begin() + 1, bursts.end(), 0.0f);
+      agreed.between *= float(agreed.times.size()) / messages;
+      if (!mixed) agreed.whole = float(block.back().left - block.front().left) / messages;
       return agreed;
     }
     tuning::Trials trials;
@@ -152,6 +164,7 @@ class ProtocolChooser {
     unsigned burst = 0;                     // messages of it so far
     bool timed = false;                     // it is
     bool in_block = false;
+    bool mixed = false;           // others lie between the bursts of the block
     std::vector<float> bursts{};  // messages of those of the block
   };
   ByMessageLength<std::uint8_t> in_vain_;

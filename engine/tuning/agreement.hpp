@@ -28,6 +28,7 @@ struct Moment {
 struct Agreed {
   std::vector<float> times;  // ns of each call, or one that stands for all
   float between = 0;         // ns per call between them
+  float whole = 0;           // ns per call of the block and of what lies between its calls; 0: not known
 };
 
 // Of one member's calls, all of which count.

@@ -41,6 +41,12 @@ float Candidate::at_best() const {
   return times.size() < constants::enough_times ? *std::ranges::min_element(times) : median();
 }
 
+float Candidate::at_least() const {
+  // A first block may have touched new memory between its calls, too.
+  if (whole.size() > 1) return *std::ranges::min_element(whole);
+  return at_best() + (between.size() > 1 ? *std::ranges::min_element(between) : 0);
+}
+
 std::string describe(std::span<const Tried> rows) {
   std::string text;
   for (const Tried& each : rows) {
@@ -58,19 +64,23 @@ Trials::Trials(std::size_t count, double estimate, bool together, unsigned timed
   decided_ = candidates_.size() < 2;
 }
 
-bool Trials::note(Moment moment) {
+bool Trials::note(Moment moment, unsigned at_once) {
   ++tried_calls_;
   moments_.push_back(moment);
-  return ++in_block_ == block_calls();
+  in_block_ += moments_.size() > 1 ? at_once : 1;
+  return in_block_ >= block_calls() && moments().size() >= std::min(timed_, most_timed);
 }
 
-void Trials::end_block(std::span<const float> times, float between) {
+void Trials::end_block(const Agreed& agreed) {
+  const std::vector<float>& times = agreed.times;
   Candidate& now = candidates_[current_];
   now.times.insert(now.times.end(), times.begin(), times.end());
-  now.between.push_back(between);
+  now.between.push_back(agreed.between);
+  if (agreed.whole > 0) now.whole.push_back(agreed.whole);
   rank();
   const Candidate& fastest = candidates_[best_];
-  const float best = fastest.median(), pause = median_of(fastest.between);
+  const float best = fastest.median();
+  const float usual = fastest.whole.empty() ? best + median_of(fastest.between) : median_of(fastest.whole);
   const float calls = together_ ? float(timed_) : 1;
   for (const float time : times) {
     spent_ += std::max(0.0f, time - best) * calls;
@@ -79,13 +89,8 @@ void Trials::end_block(std::span<const float> times, float between) {
   constexpr float stay[] = {constants::stay_first, constants::stay_second, constants::stay_third,
                             constants::stay_later};
   const float limit = stay[std::min<std::size_t>(sweep_, std::size(stay) - 1)];
-  // A first block may have touched new memory between its calls, too.
-  auto least_between = [](const Candidate& c) {
-    return c.between.size() > 1 ? *std::ranges::min_element(c.between) : 0;
-  };
   for (Candidate& candidate : candidates_)
-    if (candidate.times.size() > 1 && candidate.at_best() + least_between(candidate) > limit * (best + pause))
-      candidate.left = false;
+    if (candidate.times.size() > 1 && candidate.at_least() > limit * usual) candidate.left = false;
   next();
 }
 
@@ -95,12 +100,13 @@ void Trials::may_leave(std::span<const double> now, double most) {
   leaves_ = std::max(leaves_now_, float(most));
 }
 
-// ns that `a` adds to the time between calls beyond `b`: what figures say where it is not clear, because times of both
+// ns that `a` adds beyond `b` to what their medians say: what figures say where it is not clear, because times of both
 // overlap, or differ among themselves as much as from each other, or by more than a call can leave behind. What differs
 // by little beside what a call leaves behind by the machine's figures shows whether it does.
 float Trials::behind(const Candidate& a, const Candidate& b) const {
   const float assumed = float(constants::assumed_behind) * (a.leaves - b.leaves);
-  const auto its = undisturbed(a.between), other = undisturbed(b.between);
+  const bool by_whole = !a.whole.empty() && !b.whole.empty();
+  const auto its = undisturbed(by_whole ? a.whole : a.between), other = undisturbed(by_whole ? b.whole : b.between);
   if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < constants::clear_blocks) return assumed;
   const float gap = std::max(its.front() - other.back(), other.front() - its.back());
   const float spread = std::max(its.back() - its.front(), other.back() - other.front());
@@ -108,7 +114,7 @@ float Trials::behind(const Candidate& a, const Candidate& b) const {
   const bool exact = spread < float(constants::exact_between) * leaves_now_;
   const bool clear = (exact || (gap > 0 && gap >= float(constants::clear_gap) * spread)) &&
                      std::abs(more) <= float(constants::clear_most) * std::max({a.median(), b.median(), leaves_});
-  return clear ? more : assumed;
+  return !clear ? assumed : by_whole ? more - (a.median() - b.median()) : more;
 }
 
 float Trials::estimate(const Candidate& candidate) const { return candidate.median() + behind(candidate, best()); }

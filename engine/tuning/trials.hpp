@@ -46,9 +46,11 @@ struct Candidate {
   unsigned failures = 0;         // blocks in which it could not run
   bool left = true;              // in the trials
   std::vector<float> between{};  // ns per call between the calls of each block
+  std::vector<float> whole{};    // ns per call of blocks with what lies between their calls
   float leaves = 0;              // ns that a call adds to that by the machine's figures
   float median() const;          // infinity without times
   float at_best() const;         // what it cannot be blamed for: the least of few times, the median of many
+  float at_least() const;        // the same with what lies between its calls
 };
 
 // A row as trials have found it.
@@ -84,16 +86,15 @@ class Trials {
   // The next call that belongs to a trial.
   std::uint64_t event() const { return event_; }
   bool tries(std::uint64_t call) const { return !decided_ && call >= event_; }
-  // The current candidate's `call` is over; `ran`: it could run. At the end of a block agree() says what the block
-  // took. True: the block is over, and best() may be another one.
+  // The current candidate's `call` is over, which ends so many `at_once`; `ran`: it could run. At the end of a block
+  // agree() says what the block took. True: the block is over, and best() may be another one.
   template <class Agree>
-  bool over(std::uint64_t call, bool ran, Moment moment, Agree agree) {
+  bool over(std::uint64_t call, bool ran, Moment moment, Agree agree, unsigned at_once = 1) {
     event_ = call + 1;
     if (!ran) {
       fail_block();
-    } else if (note(moment)) {
-      const Agreed agreed = agree();
-      end_block(agreed.times, agreed.between);
+    } else if (note(moment, at_once)) {
+      end_block(agree());
     } else {
       return false;
     }
@@ -105,13 +106,13 @@ class Trials {
   void restart(std::uint64_t call);
 
   // ---- the parts of over()
-  // A call of the current candidate is over; whether the block is full.
-  bool note(Moment moment);
+  // A call of the current candidate is over, or so many `at_once`; whether the block is full.
+  bool note(Moment moment, unsigned at_once = 1);
   bool ends_block() const { return in_block_ + 1 == block_calls(); }  // whether the next one fills it
   std::span<const Moment> block() const { return moments_; }
   std::span<const Moment> moments() const { return block().subspan(moments_.empty() ? 0 : 1); }  // that count
-  // The block is over: times of its calls, of all members alike. Goes on to the next candidate.
-  void end_block(std::span<const float> times, float between = 0);
+  // The block is over: what it took, of all members alike. Goes on to the next candidate.
+  void end_block(const Agreed& agreed);
   void fail_block();
 
   // ---- the watch of a decided cell

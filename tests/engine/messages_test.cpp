@@ -787,6 +787,33 @@ TEST(ProtocolChooser, SeesWhatAMessageLeavesBehind) {
   }
 }
 
+// Five messages are sent to and fro in one loop. Through copy buffers they hold what their sender does meanwhile; what
+// one copy costs the sender is paid before the first of them.
+TEST(ProtocolChooser, SeesItInLoopsOfSeveralMessages) {
+  globals().pace = nullptr;
+  int right = 0, jobs = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    for (const bool rewritten : {false, true}) {
+      ProtocolChooser chooser;
+      std::mt19937 random{seed};
+      std::uint64_t now = 1000;
+      State way{};
+      for (int i = 0; i < 4000; ++i) {
+        const auto chosen = chooser.next(65536, false, {6554});
+        way = chosen.way;
+        const bool direct = way == State::direct;
+        now += i % 5 ? 500 : rewritten && direct ? 40'000 : 8000;
+        const std::uint64_t accepted = now;
+        now += direct ? 2000 : 1000 + random() % 5000;
+        chooser.over(65536, {chosen.timed ? accepted : 0, now});
+      }
+      right += (way == State::staged) == rewritten;
+      ++jobs;
+    }
+  }
+  EXPECT_GE(right, jobs * 19 / 20);
+}
+
 // Far apart it costs the sender several times the message itself, which counts where figures say so; the first way is
 // the one that they call cheaper.
 TEST(ProtocolChooser, BelievesFiguresOfWhatIsLeftBehind) {

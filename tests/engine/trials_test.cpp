@@ -37,7 +37,7 @@ std::size_t choose_among(const std::vector<double>& times, unsigned seed, unsign
     std::vector<float> block;
     for (std::size_t i = 0; i < trials.moments().size(); ++i)
       block.push_back(float(times[now] * noise(random) * (random() % 12 ? 1 : 20)));
-    trials.end_block(block);
+    trials.end_block({block});
   }
   if (calls) *calls = made;
   return trials.best().id;
@@ -80,7 +80,7 @@ TEST(Trials, SeeWhatACallLeavesBehind) {
           times.push_back(float((first ? 500 : 800) * noise(random)));
         // Now and then another phase of the program lies between two calls.
         const double phase = trials.candidates()[first ? 0 : 1].between.size() == 1 ? 1e6 : 0;
-        trials.end_block(times, float((first ? left_behind : 0) + own_work * noise(random) + phase));
+        trials.end_block({times, float((first ? left_behind : 0) + own_work * noise(random) + phase)});
       }
       EXPECT_EQ(trials.best().id, left_behind > 0 ? 1u : 0u) << left_behind << " " << own_work;
     }
@@ -101,12 +101,44 @@ TEST(Trials, FiguresTellHowExactTimesBetweenCallsAre) {
         while (!trials.note({0, 1})) {
         }
         const std::vector<float> times(trials.moments().size(), second ? 7000 : 9000);
-        trials.end_block(times, float(90'000 + (second ? 9000 : 0) + double(random() % 12'000)));
+        trials.end_block({times, float(90'000 + (second ? 9000 : 0) + double(random() % 12'000))});
       }
       (figures ? right : without_figures) += trials.best().id == 0;
     }
   EXPECT_GE(right, 90);
   EXPECT_LE(without_figures, 70);
+}
+
+// Calls of one hold what others do meanwhile, and what the other one leaves behind is paid in a few of the times
+// between its calls. Long blocks tell as wholes, and without them this is as good as drawn by lot.
+TEST(Trials, LongBlocksTellAsWholes) {
+  int right = 0, without = 0;
+  for (unsigned seed = 0; seed < 100; ++seed)
+    for (const bool wholes : {true, false}) {
+      Trials trials(2, 9000, false, 32);
+      std::mt19937 random{seed};
+      while (!trials.decided()) {
+        const bool second = trials.current().id == 1;
+        while (!trials.note({0, 1})) {
+        }
+        EXPECT_EQ(trials.moments().size(), 32u);
+        std::vector<float> times;
+        for (int i = 0; i < 32; ++i) times.push_back(second ? 2000 : float(2000 + random() % 8000));
+        const float whole = float((second ? 22'000 : 10'000) * (1 + double(random() % 20) / 100));
+        trials.end_block({times, float(random() % 20'000), wholes ? whole : 0});
+      }
+      (wholes ? right : without) += trials.best().id == 0;
+    }
+  EXPECT_EQ(right, 100);
+  EXPECT_LE(without, 60);
+}
+
+// A block ends where there are enough calls, however many of them are at once.
+TEST(Trials, BlocksCountCallsThatAreAtOnce) {
+  Trials trials(2, 9000, false, 32);
+  EXPECT_FALSE(trials.note({0, 1}, 64)) << "does not count";
+  EXPECT_FALSE(trials.note({2, 3}, 64)) << "two times, at least";
+  EXPECT_TRUE(trials.note({4, 5}, 64));
 }
 
 // Times between calls that tell nothing: what figures say counts, unless the program does not come back to its buffers.
@@ -122,8 +154,8 @@ TEST(Trials, TakeFromFiguresWhatTimesBetweenCallsDoNotTell) {
         while (!trials.note({0, 1})) {
         }
         const std::vector<float> times(trials.moments().size(), second ? 8000 : 14'000);
-        trials.end_block(times, works ? float(110'000 + (second ? 15'000 : 0) + double(random() % 90'000))
-                                      : float(100 + random() % 100));
+        trials.end_block({times, works ? float(110'000 + (second ? 15'000 : 0) + double(random() % 90'000))
+                                       : float(100 + random() % 100)});
       }
       if (works) left_alone += trials.best().id == 0;
       else untouched += trials.best().id == 1;
@@ -144,7 +176,7 @@ TEST(Trials, CompareWhatIsLeftWithoutTheModelsChoice) {
     }
     std::vector<float> times;
     for (std::size_t i = 0; i < trials.moments().size(); ++i) times.push_back(inside[now] * float(noise(random)));
-    trials.end_block(times, behind[now] * float(noise(random)));
+    trials.end_block({times, behind[now] * float(noise(random))});
   }
   EXPECT_LT(trials.candidates()[0].between.size(), 3u);
   EXPECT_EQ(trials.best().id, 2u);
@@ -163,7 +195,7 @@ TEST(Trials, AreNotMisledByTheProgramsWork) {
       const std::vector<float> times(trials.moments().size(), first ? 500 : 800);
       // Most pauses are alike, some hold another phase of the program.
       const bool other_phase = random() % 3 == 0;
-      trials.end_block(times, float(seed % 2 ? random() % 20000 : other_phase ? 1e6 + double(random() % 1000) : 300));
+      trials.end_block({times, float(seed % 2 ? random() % 20000 : other_phase ? 1e6 + double(random() % 1000) : 300)});
     }
     right += trials.best().id == 0;
   }
@@ -179,7 +211,7 @@ TEST(Trials, GiveUpWhatCannotRun) {
       while (!trials.note({0, 1})) {
       }
       const std::vector<float> times(trials.moments().size(), 100);
-      trials.end_block(times);
+      trials.end_block({times});
     }
   }
   EXPECT_TRUE(trials.decided());
