@@ -35,6 +35,15 @@ tuning::Agreed agree(CollectiveContext& context, const tuning::Trials& trials) {
   });
 }
 
+// Calls of a block that count. Among ranks that share CPUs a few tell little: the first ones by another row meet ranks
+// in other places, and where ranks run ahead each does several in its turn.
+unsigned timed_calls(const team::Shape& shape, Collective collective, double estimate) {
+  using namespace tuning::constants;
+  if (!shape.oversubscribed()) return block_timed;
+  const double least = collectives::rooted(collective) ? block_ahead : block_timed;
+  return unsigned(std::clamp<double>(long_block / estimate, least, block_oversubscribed));
+}
+
 }  // namespace
 
 TeamServices::TeamServices(std::unique_ptr<const Tuned> tuned) : tuned_(std::move(tuned)) {}
@@ -139,9 +148,8 @@ void Chooser::begin(const Call& call, Cell& cell) {
   cell.event = 0;
   if (!tries_ || chosen.promising.size() < 2) return;
   const bool rooted = collectives::rooted(call.collective);
-  cell.tuner = std::make_unique<Tuner>(
-      std::move(chosen.promising), chosen.cost, rooted,
-      rooted && shape().oversubscribed() ? tuning::constants::block_ahead : tuning::constants::block_timed);
+  cell.tuner = std::make_unique<Tuner>(std::move(chosen.promising), chosen.cost, rooted || shape().oversubscribed(),
+                                       timed_calls(shape(), call.collective, chosen.cost));
   std::vector<double> leaves;
   for (const Row row : cell.tuner->rows) leaves.push_back(left_behind(shape(), *row, call));
   cell.tuner->may_leave(leaves, chosen.leaves);

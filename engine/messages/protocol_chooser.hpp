@@ -142,7 +142,7 @@ class ProtocolChooser {
       trials.may_leave(std::span(now).first(candidates), estimate.leaves);
     }
     static unsigned messages_timed(double one_copy) {
-      const double most = tuning::constants::messages_timed_ns / one_copy;
+      const double most = tuning::constants::long_block / one_copy;
       return unsigned(std::clamp<double>(most, tuning::Trials::most_timed, tuning::constants::messages_timed));
     }
     tuning::Agreed of_one_message() const {

@@ -8,8 +8,9 @@
 // A call takes from the last member's entry to the last member's leaving: members that come late in the program do not
 // count against an algorithm. Operations with a root let members run ahead of each other, so their calls are timed
 // together: the member that was longest in all calls of a block, from the last member's entry into the first of them.
-// Members that share CPUs also run one after another, and whoever comes last finds all done: there the first member's
-// entry counts, and the last one's leaving.
+// Members that share CPUs run one after another, and whoever comes last finds all done: there a block takes from the
+// first member's entry to the last one's leaving. They have agreed on the block before a few calls ago, so nobody is
+// far ahead when it begins.
 #pragma once
 #include <cstdint>
 #include <span>
