@@ -51,7 +51,7 @@ inline void tune(const Cell& cell, const std::vector<std::string>& names, double
   std::vector<double> lines;
   const double start = MPI_Wtime();
   for (int go = 1; go;) {
-    // Each is the first of a round in turn: that one pays for ranks that have waited in a plain host.
+    // Each is the first of a round in turn: that one pays for what ranks have done since the last round.
     std::ranges::rotate(candidates, candidates.begin() + 1);
     lines.push_back(line_time());
     for (auto& candidate : candidates) {

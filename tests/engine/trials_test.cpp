@@ -356,6 +356,31 @@ TEST(Choosing, OnlyWhatAppliesIsWatched) {
   for (const int size : {2, 3}) EXPECT_EQ(0, run_members(size, 60, watch_what_does_not_apply, settings));
 }
 
+// Members that share CPUs tell little by a call or two of theirs.
+TEST(Choosing, BlocksAreLongWhereMembersShareCpus) {
+  for (const int size : {2, 5}) {
+    EXPECT_EQ(0, run_members(size, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int members) {
+                auto created = creation::create_team(process, rank, members, bootstrap);
+                if (!created) return false;
+                choosing::Chooser chooser;
+                chooser.serve(**created);
+                chooser.override_with("allgather:slots,rounds");
+                std::byte send[8] = {}, recv[8 * 5];
+                const Call call{Collective::allgather, sizeof send, send, recv};
+                std::size_t most = 0;
+                for (int i = 0; i < 5000; ++i) {
+                  if (!chooser.perform((*created)->context(), call)) return false;
+                  const Trials* const trials = chooser.trials_of(Collective::allgather, sizeof send);
+                  if (trials) most = std::max(most, trials->block().size());
+                  if (trials && trials->decided()) break;
+                }
+                // The last call of a block empties it.
+                const bool share = (*created)->shape().oversubscribed();
+                return most == (share ? constants::block_oversubscribed : constants::block_timed);
+              }));
+  }
+}
+
 // A length to which the cell's choice does not apply takes one that does, also where buffers are out of reach.
 TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
   EXPECT_EQ(
