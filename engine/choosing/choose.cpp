@@ -117,12 +117,18 @@ std::vector<Ranked> estimate(const team::Shape& shape, std::string_view override
   return rows;
 }
 
-// When oversubscribed nobody can foresee who runs when, and more is tried.
+// When oversubscribed nobody can foresee who runs when, and more is tried. Rows that differ by their order alone do not
+// keep out all that go another way: one has the last place.
 std::vector<const Algorithm*> rank(const team::Shape& shape, std::vector<Ranked>& rows) {
   using namespace tuning::constants;
   const bool oversubscribed = shape.oversubscribed();
   const double without_hope = oversubscribed ? hopeless_oversubscribed : shape.size > 2 ? hopeless_several : hopeless;
-  return tuning::rank(rows, without_hope, oversubscribed ? candidates_oversubscribed : candidates);
+  const std::size_t most = oversubscribed ? candidates_oversubscribed : candidates;
+  std::vector<const Algorithm*> worth = tuning::rank(rows, without_hope, rows.size());
+  const auto other = std::ranges::find_if(worth, [&](const Algorithm* row) { return row->reach != worth[0]->reach; });
+  if (other - worth.begin() >= std::ptrdiff_t(most) && other != worth.end()) std::iter_swap(&worth[most - 1], other);
+  worth.resize(std::min(worth.size(), most));
+  return worth;
 }
 
 // Whether members that are in one state may come into another: those of several caches stay where they are.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace nearfield::choosing {
 namespace {
@@ -14,20 +15,21 @@ using collectives::Algorithm, collectives::Call, collectives::Collective;
 constexpr PairCosts near_state{.line = 54, .own = 0.018, .copy = 0.022, .left = 0.12, .fill = 0.027, .empty = 0.024},
     far_state{.line = 203, .own = 0.018, .copy = 0.055, .left = 0.54, .fill = 0.039, .empty = 0.058};
 
-// Of two members; `states`: those that are known, `now`: the one that the members are in.
-team::Shape two(std::vector<PairCosts> states, const PairCosts& now) {
+// Of members on two CPUs; `states`: those that are known, `now`: the one that the members are in.
+team::Shape members(int size, std::vector<PairCosts> states, const PairCosts& now) {
   Machine machine;
   machine.cache = 32 << 20;
   machine.own = 1 << 20;
   machine.cpus = 2;
   machine.near_pair = states.at(0);
   if (states.size() > 1) machine.far_pair = states[1];
-  team::Shape shape = team::shape_for(2, machine);
+  team::Shape shape = team::shape_for(size, machine);
   shape.machine.near_pair = now;
   shape.machine.far_pair = {};
   shape.machine.line = now.line;
   return shape;
 }
+team::Shape two(std::vector<PairCosts> states, const PairCosts& now) { return members(2, std::move(states), now); }
 
 const Algorithm& row(Collective collective, std::string_view name) {
   return *std::ranges::find(collectives::algorithms(collective), name, &Algorithm::name);
@@ -61,6 +63,13 @@ TEST(Choosing, RowsOfOtherStatesAreTriedAsWell) {
   // What the user has forced is all there is.
   const Chosen forced = choose(two({near_state, far_state}, near_state), "allreduce:direct", megabyte);
   EXPECT_EQ(forced.promising, std::vector{&row(Collective::allreduce, "direct")});
+}
+
+TEST(Choosing, OrdersDoNotKeepOutWhatGoesAnotherWay) {
+  const Chosen chosen = choose(members(8, {near_state}, near_state), "", {Collective::alltoall, 16 << 10});
+  EXPECT_NE(chosen.best->reach, collectives::staged);
+  EXPECT_EQ(chosen.promising.size(), tuning::constants::candidates_oversubscribed);
+  EXPECT_TRUE(has_staged(chosen.promising));
 }
 
 // Members of several caches stay where they are: the other state is that of further members.
