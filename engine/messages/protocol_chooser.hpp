@@ -146,13 +146,24 @@ class ProtocolChooser {
       return unsigned(std::clamp<double>(most, tuning::Trials::most_timed, tuning::constants::messages_timed));
     }
     tuning::Agreed of_one_message() const {
-      const auto block = trials.block();
       tuning::Agreed agreed = tuning::of_one(trials.moments());
       for (std::size_t i = 0; i < agreed.times.size(); ++i) agreed.times[i] /= bursts[1 + i];
       const float messages = std::accumulate(bursts.begin() + 1, bursts.end(), 0.0f);
       agreed.between *= float(agreed.times.size()) / messages;
-      if (!mixed) agreed.whole = float(block.back().left - block.front().left) / messages;
+      if (!mixed) agreed.whole = whole(messages);
       return agreed;
+    }
+    // Of long blocks without the longest way from burst to burst, where the program may have done something else.
+    float whole(float messages) const {
+      const auto block = trials.block();
+      auto time = float(block.back().left - block.front().left);
+      if (block.size() <= 1 + tuning::constants::whole_without_longest) return time / messages;
+      float longest = 0, its = 0;
+      for (std::size_t i = 1; i < block.size(); ++i) {
+        const auto period = float(block[i].left - block[i - 1].left);
+        if (period > longest) longest = period, its = bursts[i];
+      }
+      return (time - longest) / (messages - its);
     }
     tuning::Trials trials;
     const State* const ways;

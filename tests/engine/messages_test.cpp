@@ -788,7 +788,7 @@ TEST(ProtocolChooser, SeesWhatAMessageLeavesBehind) {
 }
 
 // Five messages are sent to and fro in one loop. Through copy buffers they hold what their sender does meanwhile; what
-// one copy costs the sender is paid before the first of them.
+// one copy costs the sender is paid before the first of them. Now and then the program does something else.
 TEST(ProtocolChooser, SeesItInLoopsOfSeveralMessages) {
   globals().pace = nullptr;
   int right = 0, jobs = 0;
@@ -803,6 +803,7 @@ TEST(ProtocolChooser, SeesItInLoopsOfSeveralMessages) {
         way = chosen.way;
         const bool direct = way == State::direct;
         now += i % 5 ? 500 : rewritten && direct ? 40'000 : 8000;
+        if (i % 40 == int(seed)) now += 3'000'000 + random() % 6'000'000;
         const std::uint64_t accepted = now;
         now += direct ? 2000 : 1000 + random() % 5000;
         chooser.over(65536, {chosen.timed ? accepted : 0, now});
