@@ -50,7 +50,7 @@ inline void tune(const Cell& cell, const std::vector<std::string>& names, double
   comm = all;
   std::vector<double> lines;
   const double start = MPI_Wtime();
-  for (int go = 1; go;) {
+  for (int go = !candidates.empty(); go;) {
     // Each is the first of a round in turn: that one pays for what ranks have done since the last round.
     std::ranges::rotate(candidates, candidates.begin() + 1);
     lines.push_back(line_time());
