@@ -8,10 +8,11 @@ static int (*cu_copy)(uintptr_t, uintptr_t, size_t);
 static int (*cu_push)(void*);
 static int (*cu_pop)(void**);
 static void* primary;
+static int is_on_host; /* the memory of this rank's buffers */
 
 static int* room(int n) {
   uintptr_t at = 0;
-  if (rank % 2) return malloc(sizeof(int) * (size_t)n);
+  if (is_on_host) return malloc(sizeof(int) * (size_t)n);
   void* popped;
   cu_push(primary);
   if (cu_alloc(&at, sizeof(int) * (size_t)n)) abort();
@@ -20,7 +21,7 @@ static int* room(int n) {
 }
 static void move(void* to, const void* from, int n) {
   void* popped;
-  if (rank % 2) {
+  if (is_on_host) {
     memcpy(to, from, sizeof(int) * (size_t)n);
     return;
   }
@@ -139,20 +140,25 @@ static void test(int n) {
   expect("Reduce_scatter_block", b, n, sum + size * rank, size);
 }
 
+static void load(const char* library) {
+  void* cuda = dlopen(library, RTLD_NOW);
+  REQUIRE(cuda, "%s", dlerror());
+  cu_alloc = (int (*)(uintptr_t*, size_t))dlsym(cuda, "cuMemAlloc_v2");
+  cu_managed = (int (*)(uintptr_t*, size_t, unsigned))dlsym(cuda, "cuMemAllocManaged");
+  cu_copy = (int (*)(uintptr_t, uintptr_t, size_t))dlsym(cuda, "cuMemcpy");
+  cu_push = (int (*)(void*))dlsym(cuda, "cuCtxPushCurrent_v2");
+  cu_pop = (int (*)(void**))dlsym(cuda, "cuCtxPopCurrent_v2");
+  int (*init)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
+  int (*retain)(void**, int) = (int (*)(void**, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
+  REQUIRE(!init(0) && !retain(&primary, 0), "no device");
+}
+
 /* The argument is the library. */
 SCENARIO(devices) {
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank % 2 == 0) {
-    void* cuda = dlopen(argv[1], RTLD_NOW);
-    REQUIRE(cuda, "%s", dlerror());
-    cu_alloc = (int (*)(uintptr_t*, size_t))dlsym(cuda, "cuMemAlloc_v2");
-    cu_managed = (int (*)(uintptr_t*, size_t, unsigned))dlsym(cuda, "cuMemAllocManaged");
-    cu_copy = (int (*)(uintptr_t, uintptr_t, size_t))dlsym(cuda, "cuMemcpy");
-    cu_push = (int (*)(void*))dlsym(cuda, "cuCtxPushCurrent_v2");
-    cu_pop = (int (*)(void**))dlsym(cuda, "cuCtxPopCurrent_v2");
-    int (*init)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
-    int (*retain)(void**, int) = (int (*)(void**, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
-    REQUIRE(!init(0) && !retain(&primary, 0), "no device");
+  is_on_host = rank % 2;
+  if (!is_on_host) {
+    load(argv[1]);
     uintptr_t shared = 0;
     void* popped;
     cu_push(primary);
@@ -167,4 +173,46 @@ SCENARIO(devices) {
   test(300);
   test(40000);
   test(400000);
+}
+
+/* The sums of a communicator's first calls, of floats that begin at rank 0 on a device: the same as all others. */
+static void sum_floats(MPI_Comm comm, int n) {
+  int me, p;
+  MPI_Comm_rank(comm, &me);
+  MPI_Comm_size(comm, &p);
+  float *mine = (float*)room(n), *all = (float*)room(n), *given = malloc(sizeof(float) * (size_t)n),
+        *got = malloc(sizeof(float) * (size_t)n), *first = malloc(sizeof(float) * (size_t)n);
+  for (int i = 0; i < n; ++i) given[i] = 1.f / (float)(3 + 7 * me + i) * (me % 2 ? 1e6f : 1);
+  move(mine, given, n);
+  for (int call = 0; call < 24; ++call) {
+    const int root = call / 2 % p, in_place = call % 4 == 2;
+    if (in_place) move(all, given, n);
+    if (call % 2 == 0) MPI_Allreduce(in_place ? MPI_IN_PLACE : mine, all, n, MPI_FLOAT, MPI_SUM, comm);
+    else MPI_Reduce(mine, all, n, MPI_FLOAT, MPI_SUM, root, comm);
+    if (call % 2 && me != root) continue;
+    move(call ? got : first, all, n);
+    if (call) REQUIRE(!memcmp(got, first, sizeof(float) * (size_t)n), "call %d of %d floats, %d ranks", call, n, p);
+  }
+  free(given);
+  free(got);
+  free(first);
+}
+
+/* Rank 0 alone loads the library, the argument, between two calls: nobody else can know of it. */
+SCENARIO(devices_of_one_rank) {
+  MPI_Comm whole, half;
+  MPI_Comm_dup(MPI_COMM_WORLD, &whole);
+  MPI_Comm_split(MPI_COMM_WORLD, rank / 3, -rank, &half);
+  if (rank == 0) load(argv[1]);
+  is_on_host = rank != 0;
+  for (int n = 1; n < 20000; n *= 9) {
+    MPI_Comm dup;
+    MPI_Comm_dup(half, &dup);
+    sum_floats(dup, n);
+    MPI_Comm_free(&dup);
+  }
+  sum_floats(half, 100);
+  sum_floats(whole, 3);
+  MPI_Comm_free(&whole);
+  MPI_Comm_free(&half);
 }

@@ -1,8 +1,7 @@
 #include "mpi/shim/collectives/engine/young.hpp"
 
-#include "engine/memory/temporaries.hpp"
+#include "mpi/shim/collectives/engine/combining.hpp"
 #include "mpi/shim/handles/contents.hpp"
-#include "mpi/shim/handles/devices.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -26,45 +25,33 @@ bool in_order(MPI_Datatype type, MPI_Op op) {
 bool host_may_serve(const Communicator& c, const Reduction& reduction) {
   if (c.size <= 2 || !in_order(reduction.type, reduction.op)) return true;
   collectives::Call call{Collective::allreduce};
-  return reduction.gathers && !devices::possible() &&
-         !describe_reduction(call, reduction.count, reduction.type, reduction.op) &&
+  return reduction.gathers && !describe_reduction(call, reduction.count, reduction.type, reduction.op) &&
          call.bytes * std::size_t(c.size) <= most_gathered;
 }
 
 std::optional<int> combine_young(Collective collective, const char* function, const void* send, void* recv,
                                  const Reduction& reduction, int root, MPI_Comm comm) {
-  const Communicator* const c = communicator_of(comm);
-  collectives::Call call{collective};
-  if (!c || c->size <= 2 || !in_order(reduction.type, reduction.op) ||
-      describe_reduction(call, reduction.count, reduction.type, reduction.op) || call.bytes == 0)
+  Communicator* const c = communicator_of(comm);
+  const bool rooted = collective == Collective::reduce;
+  if (!c || c->size <= 2 || !in_order(reduction.type, reduction.op) || (rooted && (root < 0 || root >= c->size)))
     return std::nullopt;
-  const bool rooted = collective == Collective::reduce, in_place = send == MPI_IN_PLACE;
-  if (rooted && (root < 0 || root >= c->size)) return std::nullopt;
-  const bool gets = !rooted || c->rank == root;
-  const void* const mine = in_place ? recv : send;
-  // Arguments that the host must judge.
-  if (!mine || (in_place && !gets) ||
-      (gets && (!recv || recv == MPI_IN_PLACE || (host_rejects_aliases && send == recv))))
-    return std::nullopt;
-  const auto p = std::size_t(c->size);
-  const int count = int(reduction.count);
-  const memory::Temporary places(p * call.bytes);
-  if (!places.data()) return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
-  const int code = to_host(collective, Reason::young, [&] {
-    return rooted ? host.Gather(mine, count, reduction.type, places.data(), count, reduction.type, root, comm)
-                  : host.Allgather(mine, count, reduction.type, places.data(), count, reduction.type, comm);
+  std::optional<int> code;
+  const int failed = with_memory(*c, function, [&] {
+    combining::Combining work(*c, collective, root, {send, recv, reduction.count, reduction.type, reduction.op});
+    if (!work.right() || work.whole().bytes == 0) return MPI_SUCCESS;
+    work.prepare(combining::Way::whole);
+    if (code = work.load(); *code != MPI_SUCCESS) return MPI_SUCCESS;
+    const collectives::Call moved = work.exchange();
+    const int bytes = int(moved.bytes);
+    code = to_host(collective, Reason::young, [&] {
+      return rooted ? host.Gather(moved.send, bytes, host.byte, moved.recv, bytes, host.byte, root, comm)
+                    : host.Allgather(moved.send, bytes, host.byte, moved.recv, bytes, host.byte, comm);
+    });
+    if (*code == MPI_SUCCESS) code = work.fold();
+    if (*code == MPI_SUCCESS) code = work.store();
+    return MPI_SUCCESS;
   });
-  if (code != MPI_SUCCESS || !gets) return code;
-  constexpr std::size_t few = 16;
-  const void* ins[few];
-  for (std::size_t done = 0; done < p;) {
-    std::size_t n = 0;
-    if (done) ins[n++] = recv;  // what has been combined so far
-    for (; n < few && done < p; ++n, ++done) ins[n] = places.data() + done * call.bytes;
-    void* const outs[] = {recv};
-    call.fold(outs, 1, ins, n, call.count);
-  }
-  return MPI_SUCCESS;
+  return failed == MPI_SUCCESS ? code : failed;
 }
 
 }  // namespace nearfield::mpi
