@@ -104,7 +104,7 @@ class Channels {
   std::vector<int> talking_, silent_;  // members whose ring is polled every time, and now and then
   std::uint32_t polls_ = 0;
   unsigned next_cell_ = 0;
-  Reference shadow_ = 0;       // queue.hpp
+  QueueReader queue_;
   Reference undelivered_ = 0;  // a cell that is out of the queue, for which there was no memory yet
 };
 
@@ -141,7 +141,7 @@ bool Channels::poll_queue(Sink& sink) {
   bool any_came = false;
   const auto at = [this](Reference r) -> Cell& { return mailboxes_.cell_at(r); };
   for (int i = 0; i < in_one_poll; ++i) {
-    const Reference reference = undelivered_ ? std::exchange(undelivered_, 0) : dequeue(mailboxes_.own(), shadow_, at);
+    const Reference reference = undelivered_ ? std::exchange(undelivered_, 0) : dequeue(mailboxes_.own(), queue_, at);
     if (!reference) break;
     Cell& cell = at(reference);
     const int member = int(reference >> 48) - 1;
@@ -152,7 +152,7 @@ bool Channels::poll_queue(Sink& sink) {
       undelivered_ = reference;
       break;
     }
-    cell.busy.store(0, std::memory_order_release);  // SYNC: cell-busy
+    release(queue_, reference, cell);
     any_came = true;
   }
   return any_came;
@@ -182,7 +182,7 @@ bool Channels::poll(Sink& sink, bool all) {
   for (std::size_t i = 0; i < talking_.size(); ++i) any_came |= poll_ring(talking_[i], sink);
   if (!silent_.empty() || talking_.size() > always_polled) [[unlikely]]
     any_came |= poll_silent(sink, all);
-  if (shadow_ || undelivered_ || mailboxes_.own().head.load(std::memory_order_relaxed)) [[unlikely]]
+  if (queue_.any() || undelivered_ || mailboxes_.own().head.load(std::memory_order_relaxed)) [[unlikely]]
     any_came |= poll_queue(sink);
   return any_came;
 }

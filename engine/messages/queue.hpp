@@ -4,12 +4,14 @@
 //   c.next = 0                                   first = shadow, or else head (taken: head = 0)
 //   last = tail.exchange(c)                      if first.next: shadow = first.next
 //   last ? last.next = c : head = c              else tail.compare_exchange(first, 0): the queue is empty,
-//                                                or somebody is between its exchange and its store of next: wait for it
+//                                                or somebody is between its exchange and its store of next. It may be
+//                                                stopped there, so nobody waits for it: first is taken, but its cell
+//                                                is kept (unlinked), and nothing more comes out until next is there
 //
-// `shadow` is private to the reader, so that it need not touch the line of the writers while it has something left.
+// What QueueReader has is private to the owner, so that it need not touch the line of the writers while there is
+// something left.
 #pragma once
 #include "engine/messages/blocks.hpp"
-#include "engine/processor/processor.h"
 
 namespace nearfield::messages {
 
@@ -23,24 +25,44 @@ void enqueue(MessageMailbox& box, Reference reference, CellAt cell_at) {
   else box.head.store(reference, std::memory_order_release);                       // SYNC: queue-head
 }
 
-// The first reference, 0 when there is none.
+struct QueueReader {
+  Reference shadow = 0;    // the first of those that are left
+  Reference unlinked = 0;  // the last one taken, where others are behind it but it has no next yet
+  bool any() const { return shadow || unlinked; }
+};
+
+// The first reference, 0 when there is none. pre: release() of the one before.
 template <class CellAt>
-Reference dequeue(MessageMailbox& box, Reference& shadow, CellAt cell_at) {
-  if (!shadow) {
+Reference dequeue(MessageMailbox& box, QueueReader& reader, CellAt cell_at) {
+  if (reader.unlinked) [[unlikely]] {
+    Cell& last = cell_at(reader.unlinked);
+    reader.shadow = last.next.load(std::memory_order_acquire);  // SYNC: queue-next
+    if (!reader.shadow) return 0;
+    reader.unlinked = 0;
+    last.busy.store(0, std::memory_order_release);  // SYNC: cell-busy
+  }
+  if (!reader.shadow) {
     if (box.head.load(std::memory_order_relaxed) == 0) return 0;
-    shadow = box.head.load(std::memory_order_acquire);  // SYNC: queue-head
+    reader.shadow = box.head.load(std::memory_order_acquire);  // SYNC: queue-head
     box.head.store(0, std::memory_order_relaxed);
   }
-  const Reference first = shadow;
+  const Reference first = reader.shadow;
   auto& next = cell_at(first).next;
-  shadow = next.load(std::memory_order_acquire);  // SYNC: queue-next
-  if (shadow) return first;
+  reader.shadow = next.load(std::memory_order_acquire);  // SYNC: queue-next
+  if (reader.shadow) return first;
   Reference expected = first;
   // SYNC: queue-tail
   if (!box.tail.compare_exchange_strong(expected, 0, std::memory_order_acq_rel, std::memory_order_acquire)) {
-    while (!(shadow = next.load(std::memory_order_acquire))) processor::pause();  // SYNC: queue-next
+    reader.shadow = next.load(std::memory_order_acquire);  // SYNC: queue-next
+    if (!reader.shadow) reader.unlinked = first;
   }
   return first;
+}
+
+// It has been read.
+inline void release(const QueueReader& reader, Reference reference, Cell& cell) {
+  if (reference != reader.unlinked) [[likely]]
+    cell.busy.store(0, std::memory_order_release);  // SYNC: cell-busy
 }
 
 }  // namespace nearfield::messages

@@ -765,6 +765,82 @@ TEST(Messages, APeerThatDiesBeforeItSendsIsReported) {
   EXPECT_EQ(pair(body, run_processes), 1);  // the one that was killed
 }
 
+// A process may be stopped anywhere, also between the two stores by which it puts a cell into a queue. What is in front
+// of that cell arrives, and all else goes on; what is behind it arrives once it runs again.
+TEST(Messages, ASenderThatIsStoppedInAQueueStopsNobodyElse) {
+  Settings settings;
+  settings.protocol = Protocol::queue;
+  const auto body = [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+    auto team = creation::create_team(process, rank, size, bootstrap);
+    if (!team) return false;
+    auto messenger = Messenger::create(**team, bootstrap, false);
+    if (!messenger) return false;
+    Messenger& m = **messenger;
+    const auto mine = std::uint64_t(reinterpret_cast<std::byte*>(&m.wake_word()) - m.base(rank)) -
+                      offsetof(MessageMailbox, wake_word);
+    std::uint64_t offset[3];
+    bootstrap.allgather(&mine, offset, sizeof mine);
+    const auto mailbox = [&](int member) -> MessageMailbox& {
+      return *reinterpret_cast<MessageMailbox*>(m.base(member) + offset[member]);
+    };
+    const auto send = [&](int to, int value) { return m.send_at_once(to, {5, rank, 0}, {(std::byte*)&value, 4, {}}); };
+    int value = 0;
+    Request r;
+    const auto receive = [&] {
+      r.member = -1;
+      r.envelope = {5, any, 0};
+      r.data = {reinterpret_cast<std::byte*>(&value), sizeof value, {}};
+      m.start(r);
+    };
+    const auto comes = [&](int from, int wanted) {
+      m.wait(r);
+      return r.envelope.source == from && value == wanted;
+    };
+
+    bool good = rank != 1 || send(0, 10);
+    bootstrap.meet();
+    Cell& cell = mailbox(2).cell[cells - 1];
+    Reference last = 0;
+    if (rank == 2) {
+      const int payload = 20;
+      cell.record.envelope = {5, 2, 0};
+      std::memcpy(payload_of(cell.record, sizeof payload), &payload, sizeof payload);
+      cell.record.word.store(record_word(Kind::eager, sizeof payload), std::memory_order_relaxed);
+      cell.busy.store(1, std::memory_order_relaxed);
+      const auto reference = std::uint64_t(reinterpret_cast<std::byte*>(&cell) - m.base(2)) | std::uint64_t{3} << 48;
+      last = mailbox(0).tail.exchange(reference, std::memory_order_acq_rel);
+      good &= last != 0;
+    }
+    bootstrap.meet();
+    good &= rank != 1 || send(0, 11);
+    bootstrap.meet();
+    if (rank == 0) {
+      receive();
+      good &= comes(1, 10);
+      receive();
+      for (int i = 0; i < 1000; ++i) m.poll();
+      good &= !r.complete() && send(1, 1);
+    } else if (rank == 1) {
+      receive();
+      good &= comes(0, 1);
+    }
+    bootstrap.meet();
+    if (rank == 2) {
+      const auto at = reinterpret_cast<Cell*>(m.base(int(last >> 48) - 1) + (last & 0xffff'ffff'ffff));
+      at->next.store(std::uint64_t(reinterpret_cast<std::byte*>(&cell) - m.base(2)) | std::uint64_t{3} << 48,
+                     std::memory_order_release);
+    }
+    if (rank == 0) {
+      good &= comes(2, 20);
+      receive();
+      good &= comes(1, 11);
+    }
+    bootstrap.meet();
+    return good && cell.busy.load(std::memory_order_relaxed) == 0;
+  };
+  EXPECT_EQ(run_members(3, 20, body, settings), 0);
+}
+
 // One way is faster from acceptance to end, but costs the sender more between messages; then no choice is offered for
 // a while.
 TEST(ProtocolChooser, SeesWhatAMessageLeavesBehind) {
