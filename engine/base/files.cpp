@@ -29,9 +29,14 @@ std::optional<std::string> read_file(const std::string& path) {
   return text;
 }
 
+// Where others may write, a name may be a link of theirs. What a process has left that was killed here goes first.
 bool write_whole(const std::string& path, const std::string& text) {
   const std::string unfinished = path + ".part";
-  const int file = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const auto make = [&] {
+    return open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  };
+  int file = make();
+  if (file < 0 && errno == EEXIST && unlink(unfinished.c_str()) == 0) file = make();
   bool good = file >= 0;
   for (std::size_t done = 0; good && done < text.size();) {
     const ssize_t written = write(file, text.data() + done, text.size() - done);

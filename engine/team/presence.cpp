@@ -5,12 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 namespace nearfield::team {
 namespace {
+
+constexpr int names = 4;  // of each process; a stranger may have taken some
+
+std::string nth(const std::string& name, int n) { return n ? name + "." + std::to_string(n) : name; }
 
 // Returns a socket on which `use` with that abstract name has succeeded; -1 otherwise.
 int with_name(const std::string& name, bool (*use)(int fd, const sockaddr*, socklen_t)) {
@@ -22,7 +27,9 @@ int with_name(const std::string& name, bool (*use)(int fd, const sockaddr*, sock
   const bool good =
       fd >= 0 && use(fd, reinterpret_cast<sockaddr*>(&at), socklen_t(offsetof(sockaddr_un, sun_path) + 1 + length));
   if (good) return fd;
+  const int why = errno;
   if (fd >= 0) close(fd);
+  errno = why;
   return -1;
 }
 
@@ -38,14 +45,25 @@ Presence::Presence(const std::string& job, int number)
     : prefix_("near-" + std::to_string(hash(job)) + "-" + std::to_string(geteuid()) + "-"), number_(number) {}
 
 bool Presence::claim(const std::string& name) {
-  return with_name(name, [](int fd, const sockaddr* at, socklen_t length) { return bind(fd, at, length) == 0; }) >= 0;
+  const auto bound = [](int fd, const sockaddr* at, socklen_t length) { return bind(fd, at, length) == 0; };
+  for (int n = 0; n < names; ++n) {
+    if (with_name(nth(name, n), bound) >= 0) return true;
+    if (errno != EADDRINUSE) break;
+  }
+  return false;
 }
 
 bool Presence::exists(const std::string& name) {
-  const int fd =
-      with_name(name, [](int fd, const sockaddr* at, socklen_t length) { return connect(fd, at, length) == 0; });
-  if (fd >= 0) close(fd);
-  return fd >= 0;
+  // A socket of another type is no process of ours, but is there as well.
+  const auto found = [](int fd, const sockaddr* at, socklen_t length) {
+    return connect(fd, at, length) == 0 || errno == EPROTOTYPE;
+  };
+  for (int n = 0; n < names; ++n)
+    if (const int fd = with_name(nth(name, n), found); fd >= 0) {
+      close(fd);
+      return true;
+    }
+  return false;
 }
 
 std::vector<int> Presence::absentees(int size) const {

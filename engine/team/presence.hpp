@@ -10,7 +10,8 @@
 // names last until the process ends, and either all processes see all names (they share a network namespace) or none
 // does. The kernel removes a name with its process.
 //
-// Another user who binds such a name can only hide that a process is absent.
+// Another user who has bound such a name can only hide that a process is absent: who finds its name taken binds the
+// next one of a few, all of which are looked for.
 #pragma once
 #include <string>
 #include <vector>

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 
+#include "engine/base/files.hpp"
 #include "engine/base/log_line.hpp"
 
 namespace nearfield::early {
@@ -83,6 +84,22 @@ TEST(LogFile, ThatCannotBeHadLeavesLinesOnStandardErrorAndIsNamedOnce) {
     EXPECT_EQ(all.substr(end + 1), "one\ntwo\n") << all;
     EXPECT_NE(all.find(std::string("NEARFIELD_LOG_FILE=") + pattern + ": "), all.npos) << all;
   }
+}
+
+// In a directory where others write, what we are about to make may be a link of theirs already.
+TEST(Files, AreNotWrittenThroughLinks) {
+  const std::string path = ::testing::TempDir() + "nearfield-files-" + std::to_string(getpid());
+  const std::string other = path + "-other", part = path + ".part";
+  std::ofstream(other) << "theirs";
+  ASSERT_EQ(symlink(other.c_str(), part.c_str()), 0);
+  EXPECT_TRUE(write_whole(path, "ours"));
+  EXPECT_EQ(contents(path), "ours");
+  EXPECT_EQ(contents(other), "theirs");
+  std::ofstream(part) << "of a process that was killed, and longer";
+  EXPECT_TRUE(write_whole(path, "again"));
+  EXPECT_EQ(contents(path), "again");
+  EXPECT_NE(access(part.c_str(), F_OK), 0);
+  for (const std::string& each : {path, other}) unlink(each.c_str());
 }
 
 }  // namespace
