@@ -58,6 +58,7 @@ std::uint64_t agree(MPI_Comm inter, MPI_Comm local) {
   int rank = 0, root = 0, code = MPI_SUCCESS;
   host.Comm_rank(inter, &rank);
   std::uint64_t context = 0;
+  const HostScope scope;
   if (groups.ours_is_first()) {
     if (rank == 0) context = mix_context(mix_context(0x61677265, std::uint64_t(groups.own[0])), ++shim.agreed_contexts);
     code = host.Bcast(&context, 1, MPI_UINT64_T, 0, local);

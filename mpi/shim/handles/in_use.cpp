@@ -13,7 +13,7 @@ template <class Kind>
 struct UsesOfHandles {
   struct Uses {
     unsigned count = 0;
-    bool freed = false;  // by the program
+    unsigned freed = 0;  // times, by the program: more than once where it has got it from MPI_Type_get_contents
   };
   std::atomic<bool> any{false};  // without any use no lock is taken
   std::mutex mutex;
@@ -32,7 +32,7 @@ int host_free(MPI_Datatype* type, Datatype) {
   return host.Type_free(type);
 }
 
-// Marks a handle in use as freed. Returns whether the host's free has to wait.
+// Notes that a handle in use has been freed. Returns whether the host's free has to wait.
 template <class Kind>
 bool put_off(const typename Kind::Handle* handle) {
   UsesOfHandles<Kind>& all = uses_of(Kind{});
@@ -40,7 +40,7 @@ bool put_off(const typename Kind::Handle* handle) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.uses.find(*handle);
   if (found == all.uses.end()) return false;
-  found->second.freed = true;
+  ++found->second.freed;
   return true;
 }
 
@@ -57,7 +57,7 @@ InUse<Kind>::InUse(typename Kind::Handle handle) : handle_(handle) {
 template <class Kind>
 InUse<Kind>::~InUse() {
   UsesOfHandles<Kind>& all = uses_of(Kind{});
-  bool freed = false;
+  unsigned freed = 0;
   {
     const std::lock_guard lock(all.mutex);
     const auto found = all.uses.find(handle_);
@@ -65,8 +65,10 @@ InUse<Kind>::~InUse() {
     freed = found->second.freed;
     all.uses.erase(found);
   }
-  auto handle = handle_;
-  if (freed) host_free(&handle, Kind{});
+  for (; freed; --freed) {
+    auto handle = handle_;
+    host_free(&handle, Kind{});
+  }
 }
 
 template class InUse<Operator>;

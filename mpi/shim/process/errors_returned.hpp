@@ -13,9 +13,13 @@ class ErrorsReturned {
     changed_ = host.Comm_get_errhandler(comm, &before_) == MPI_SUCCESS &&
                host.Comm_set_errhandler(comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
   }
+  // What another thread has set meanwhile stays.
   ~ErrorsReturned() {
     if (!changed_) return;
-    host.Comm_set_errhandler(comm_, before_);
+    MPI_Errhandler now = MPI_ERRORS_RETURN;
+    const bool known = host.Comm_get_errhandler(comm_, &now) == MPI_SUCCESS;
+    if (now == MPI_ERRORS_RETURN) host.Comm_set_errhandler(comm_, before_);
+    if (known) host.Errhandler_free(&now);
     host.Errhandler_free(&before_);
   }
   ErrorsReturned(const ErrorsReturned&) = delete;
