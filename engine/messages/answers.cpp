@@ -62,8 +62,11 @@ bool Transfers::take_answers(Protocols& protocols) {
     std::uint64_t at = answered.exchange(0, std::memory_order_acquire);  // SYNC: answered
     while (at) {
       const Transfer& t = of(mailboxes_.me(), at);
-      at = t.answered_before;
-      if (!t.own) continue;
+      const std::uint64_t offset = std::exchange(at, t.answered_before);
+      if (!t.own) {
+        retired_.push_back(offset);
+        continue;
+      }
       Link& link = t.own->under_way;
       link.remove();
       link.insert_before(*in_order.next);

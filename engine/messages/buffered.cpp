@@ -97,8 +97,8 @@ std::map<Buffered::Key, Buffered::Account>::iterator Buffered::account_for(Key k
 }
 
 Buffered::Sent Buffered::send(Messenger& messenger, Key key, int member, const Envelope& envelope,
-                              const layout::Data& data, std::uint64_t overhead) {
-  const std::uint64_t counted = data.bytes + overhead;
+                              const layout::Data& data, std::uint64_t overhead, std::int64_t free) {
+  std::uint64_t counted = data.bytes + overhead;
   auto has_room = [&](const auto& account) { return account != accounts_.end() && account->second.has_room(counted); };
   std::unique_lock lock(mutex_);
   collect();
@@ -109,7 +109,10 @@ Buffered::Sent Buffered::send(Messenger& messenger, Key key, int member, const E
     lock.lock();
     collect();
     account = account_for(key);
-    if (!has_room(account)) return Sent::no_room;
+    if (!has_room(account)) {
+      if (std::int64_t(data.bytes) > free) return Sent::no_room;
+      counted = 0;
+    }
   }
   if (messenger.send_at_once(member, envelope, data)) return Sent::yes;
   Outgoing& out = outgoing_.emplace_back(*this, data.bytes);
@@ -120,10 +123,12 @@ Buffered::Sent Buffered::send(Messenger& messenger, Key key, int member, const E
   layout::gather(out.copy.data(), data, 0, data.bytes);
   out.self = std::prev(outgoing_.end());
   out.counted = counted;
-  out.key = account->first;
-  out.account = account->second.number;
   out.number = ++last_;
-  account->second.used += counted;
+  if (account != accounts_.end()) {
+    out.key = account->first;
+    out.account = account->second.number;
+    account->second.used += counted;
+  }
   out.request.is_send = true;
   out.request.member = member;
   out.request.envelope = envelope;

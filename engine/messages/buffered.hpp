@@ -42,10 +42,10 @@ class Buffered {
   void forget(Key key);
 
   // Sends, counted against what is attached to `key`, or behind it, else to the process. `overhead`: bytes that count
-  // beside the message's own.
+  // beside the message's own. Messages of up to `free` bytes need no room where there is none, and then do not count.
   enum class Sent : std::uint8_t { yes, no_room, no_memory };
   Sent send(Messenger& messenger, Key key, int member, const Envelope& envelope, const layout::Data& data,
-            std::uint64_t overhead);
+            std::uint64_t overhead, std::int64_t free = -1);
 
   std::uint64_t outstanding(Key key);  // bytes that count against it
   // Until nothing counts against it. Throws Broken where a receiver has died.

@@ -1,6 +1,7 @@
 #include "engine/messages/channels.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "engine/base/log.hpp"
 #include "engine/messages/fastbox_room.hpp"
@@ -77,6 +78,37 @@ bool Channels::make_ring(int member) {
   std::memcpy(payload_of(cell->record, sizeof where), where, sizeof where);
   send_cell(member, *cell, Kind::fastbox, sizeof where);
   return true;
+}
+
+bool Channels::has_sound_note(int member, std::uint64_t word, const Record& record, bool in_ring) {
+  const std::size_t bytes = bytes_of(word);
+  std::uint64_t note[3] = {};
+  std::memcpy(note, payload_of(record, bytes), std::min(bytes, sizeof note));
+  const auto lies_in = [&](int whose, std::uint64_t offset, std::size_t length) {
+    return offset % 64 == 0 && mailboxes_.reaches(whose, offset, length);
+  };
+  bool sound = false;
+  switch (kind_of(word)) {
+    case Kind::eager_synchronous:
+    case Kind::transfer: sound = bytes >= sizeof *note && lies_in(member, note[0], sizeof(Transfer)); break;
+    case Kind::buffers:
+      sound = bytes == sizeof(BuffersNote) &&
+              lies_in(note[0] & of_receiver ? mailboxes_.me() : member, note[0] & ~of_receiver, sizeof(CopyBuffer));
+      break;
+    case Kind::withdraw: sound = bytes == sizeof *note; break;  // a name
+    case Kind::fastbox:
+      sound = !in_ring && bytes == 2 * sizeof *note && std::has_single_bit(note[1]) && note[1] <= all_fastboxes &&
+              lies_in(member, note[0], bytes_of_fastbox(note[1]));
+      break;
+    default: break;
+  }
+  if (!sound) mailboxes_.condemn(member);
+  return sound;
+}
+
+void Channels::look_for_damage() {
+  for (std::size_t member = 0; member < from_.size(); ++member)
+    if (from_[member].ring && from_[member].ring.damaged()) mailboxes_.condemn(int(member));
 }
 
 void Channels::open_ring(int member, const Cell& cell) {

@@ -56,6 +56,13 @@ class Channels {
   template <class Sink>
   bool poll(Sink& sink, bool all);
 
+  // Whether it may be a record of that member, by all that it leads us to. What a program's stray pointer has left
+  // would lead us anywhere: its writer is condemned, and nothing more is taken from it.
+  bool is_sound(int member, std::uint64_t word, const Record& record, bool in_ring = true) {
+    return kind_of(word) == Kind::eager || has_sound_note(member, word, record, in_ring);
+  }
+  void look_for_damage();  // among rings
+
  private:
   struct To {
     FastboxWriter ring;
@@ -83,6 +90,7 @@ class Channels {
   Cell* free_cell();
   void send_cell(int member, Cell& cell, Kind kind, std::size_t payload);
   void open_ring(int member, const Cell& cell);
+  bool has_sound_note(int member, std::uint64_t word, const Record& record, bool in_ring);
   void review_silent();
   template <class Sink>
   bool poll_ring(int member, Sink& sink);
@@ -122,6 +130,8 @@ bool Channels::take_in(int member, const Record* record, std::uint64_t word, Sin
   bool any_came = false;
   for (int i = 1;; ++i) {
     const bool awaited = sink.awaits();
+    if (!is_sound(member, word, *record)) [[unlikely]]
+      break;
     if (!sink.deliver(member, word, *record)) break;
     from.ring.take(word);
     any_came = true;
@@ -146,7 +156,9 @@ bool Channels::poll_queue(Sink& sink) {
     Cell& cell = at(reference);
     const int member = int(reference >> 48) - 1;
     const std::uint64_t word = cell.record.word.load(std::memory_order_relaxed);  // ordered by the queue
-    if (kind_of(word) == Kind::fastbox) {
+    if (bytes_of(word) > cell_payload || !is_sound(member, word, cell.record, false)) [[unlikely]] {
+      mailboxes_.condemn(member);
+    } else if (kind_of(word) == Kind::fastbox) {
       open_ring(member, cell);
     } else if (!sink.deliver(member, word, cell.record)) {
       undelivered_ = reference;

@@ -91,7 +91,8 @@ class FastboxWriter {
 class FastboxReader {
  public:
   FastboxReader() = default;
-  FastboxReader(Ring* ring, std::uint64_t capacity) : ring_(ring), capacity_(capacity) {}
+  FastboxReader(Ring* ring, std::uint64_t capacity)
+      : ring_(ring), capacity_(capacity), longest_(largest_payload(capacity)) {}
   explicit operator bool() const { return ring_ != nullptr; }
 
   // The next record, with its word; nullptr when there is none.
@@ -99,12 +100,19 @@ class FastboxReader {
     const Record* record = at(read_);
     word = record->word.load(std::memory_order_acquire);  // SYNC: ring-record
     if (number_of(word) != number_) return nullptr;
+    if (bytes_of(word) > longest_) [[unlikely]]
+      return nullptr;
     if (kind_of(word) == Kind::skip) [[unlikely]] {
       read_ += capacity_ - (read_ & (capacity_ - 1));
       ++number_;
       return look(word);
     }
     return record;
+  }
+  // What lies there has the number of the next record, but not its length: look() gives nothing any more.
+  bool damaged() const {
+    const std::uint64_t word = at(read_)->word.load(std::memory_order_relaxed);
+    return number_of(word) == number_ && bytes_of(word) > longest_;
   }
   // While look() gives nothing.
   void ask_ahead() const {
@@ -140,6 +148,7 @@ class FastboxReader {
   }
   Ring* ring_ = nullptr;
   std::uint64_t capacity_ = 0, read_ = 0, published_ = 0;
+  std::uint64_t longest_ = 0;
   std::uint64_t ahead_ = 0;   // bytes behind the line that is looked at
   std::uint32_t number_ = 1;  // of the next record
 };

@@ -1,9 +1,15 @@
 #include "engine/messages/mailboxes.hpp"
 
+#include "engine/base/log.hpp"
+
 namespace nearfield::messages {
 
 Mailboxes::Mailboxes(team::Team& base)
-    : process_(base.process()), pair_costs_(base.shape().machine.near_pair), me_(base.rank()), count_(base.size()) {
+    : process_(base.process()),
+      pair_costs_(base.shape().machine.near_pair),
+      me_(base.rank()),
+      count_(base.size()),
+      condemned_(std::size_t(base.size())) {
   for (int r = 0; r < count_; ++r) {
     base_.push_back(base.segment_of(r));
     peer_.push_back(base.peer(r));
@@ -27,6 +33,13 @@ std::uint64_t Mailboxes::make_own() {
 
 void Mailboxes::meet(std::span<const std::uint64_t> offsets) {
   for (int r = 0; r < count_; ++r) mailbox_[std::size_t(r)] = &at<MessageMailbox>(r, offsets[std::size_t(r)]);
+}
+
+void Mailboxes::condemn(int member) {
+  if (condemned_[std::size_t(member)].exchange(true, std::memory_order_relaxed)) return;
+  log_line(LogLevel::error,
+           "rank %d of those on this node (process %d) has written into shared memory what is no message", member,
+           member == me_ ? 0 : int(peer(member).pid));
 }
 
 void Mailboxes::wake_blocked(int member) const {

@@ -41,7 +41,16 @@ class Mailboxes {
   std::byte* base(int member) const { return base_[std::size_t(member)]; }
   reach::Peer& peer(int member) const { return *peer_[std::size_t(member)]; }  // pre: another member
   // It has gone without having left.
-  bool died(int member) const { return member != me_ && peer(member).gone() && !peer(member).left(); }
+  bool died(int member) const {
+    return member != me_ && ((peer(member).gone() && !peer(member).left()) || condemned(member));
+  }
+  // The same without a system call, once died() has found out.
+  bool known_dead(int member) const {
+    return member != me_ && ((peer(member).known_gone() && !peer(member).left()) || condemned(member));
+  }
+  // It has left in shared memory what leads nowhere (Channels::is_sound). Said once; it counts as dead from then on.
+  void condemn(int member);
+  bool condemned(int member) const { return condemned_[std::size_t(member)].load(std::memory_order_relaxed); }
   MessageMailbox& of(int member) const { return *mailbox_[std::size_t(member)]; }
   MessageMailbox& own() const { return *own_; }
   std::uint64_t offset_of(const void* at) const {
@@ -50,6 +59,11 @@ class Mailboxes {
   template <class Block>
   Block& at(int member, std::uint64_t offset) const {
     return *reinterpret_cast<Block*>(base(member) + offset);
+  }
+  // Whether so many bytes from there on lie in its segment.
+  bool reaches(int member, std::uint64_t offset, std::size_t bytes) const {
+    const std::byte* const at = base(member) + offset;
+    return member == me_ ? process_.segment().contains(at, bytes) : peer(member).segment.contains(at, bytes);
   }
   Cell& cell_at(Reference reference) const { return at<Cell>(int(reference >> 48) - 1, reference & 0xffff'ffff'ffff); }
 
@@ -71,6 +85,7 @@ class Mailboxes {
   std::vector<std::byte*> base_;
   std::vector<reach::Peer*> peer_;
   std::vector<MessageMailbox*> mailbox_;
+  std::vector<std::atomic<bool>> condemned_;
   MessageMailbox* own_ = nullptr;
 };
 

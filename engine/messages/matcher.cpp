@@ -69,7 +69,9 @@ bool Matcher::receive_next(Request& receive, Guard& guard) {
   std::uint64_t word;
   if (busy() || ++peer(member).straight % straight_at_a_time == 0) return false;
   const Record* const record = protocols_.channels.look(member, word);
-  if (!record || kind_of(word) == Kind::withdraw || !matches(receive.envelope, record->envelope)) return false;
+  if (!record || !protocols_.channels.is_sound(member, word, *record) || kind_of(word) == Kind::withdraw ||
+      !matches(receive.envelope, record->envelope))
+    return false;
   const Read found = read(member, word, *record);
   protocols_.give(receive, found.kind, found.message);
   protocols_.channels.take(member, word);

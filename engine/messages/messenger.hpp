@@ -51,7 +51,8 @@ class Messenger final : public waiting::Source {
   // Bytes up to which a message travels with its record, and takes no copy buffer.
   std::uint64_t in_record() const { return protocols_.limits.in_record; }
   void start(Request& request);  // a send or a receive with its fields filled in; completes later
-  void wait(Request& request);
+  // `may_come_from(member)`: of a receive from anybody, whether that member's death ends the wait; null: any one's.
+  void wait(Request& request, FunctionRef<bool(int)> may_come_from = nullptr);
   // A synchronous send that lies in copy buffers as a whole need not be met any more; false: it is not there yet.
   bool leave(Request& request);
   // The caller does not leave its call before that send is complete.
@@ -106,6 +107,12 @@ class Messenger final : public waiting::Source {
   waiting::WakeWord& wake_word() { return mailboxes_.own().wake_word; }
   void publish_asleep(bool asleep);
 
+  // ---- deaths, for those who poll; waits look themselves
+  bool look_for_dead();  // now: a system call for each member; whether any has died
+  bool any_dead() const { return any_dead_.load(std::memory_order_relaxed); }
+  bool known_dead(int member) const { return mailboxes_.known_dead(member); }
+  team::Died death_of(int member, const char* doing) const;
+
   // ---- the progress thread (progress_thread.hpp)
   void enter_host(waiting::WakeWord& word);  // all take the lock; peers that are blocked on us may ring that word
   void leave_host();                         // returns when the thread is through with its step
@@ -142,7 +149,8 @@ class Messenger final : public waiting::Source {
  private:
   Messenger(team::Team& base, bool threaded);  // throws std::bad_alloc
   static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded, std::uint64_t& mailbox);
-  void look_for_dead(std::uint64_t elapsed, FunctionRef<bool(int)> awaited, const char* doing);
+  void look_for_damage();
+  void inspect(std::uint64_t elapsed, FunctionRef<bool(int)> awaited, const char* doing);
   void start_locked(Request& request, Guard& guard);
   bool poll_locked(Guard& guard);
 
@@ -156,7 +164,8 @@ class Messenger final : public waiting::Source {
   ClosedContexts closed_;
   const std::uint64_t short_;             // bytes that a record of a ring holds
   std::atomic<bool> look_at_all_{false};  // at silent rings and all messages under way, in the next poll
-  bool registered_ = false;               // with the process's progress
+  std::atomic<bool> any_dead_{false};
+  bool registered_ = false;                                              // with the process's progress
   std::vector<std::pair<std::uint64_t, std::uint64_t>> retired_boards_;  // and the starts of each
 };
 

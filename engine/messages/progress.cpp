@@ -72,7 +72,7 @@ bool Messenger::busy() {
   return !guard.owns() || matcher_.busy();
 }
 
-void Messenger::wait(Request& request) {
+void Messenger::wait(Request& request, FunctionRef<bool(int)> may_come_from) {
   if (request.complete()) return;  // what else has come is taken in by those who look for it
   attend(request);
   {
@@ -87,17 +87,41 @@ void Messenger::wait(Request& request) {
     };
     if (waiting::spin(process().policy().oversubscribed ? 1 : 200, complete, pause)) return;
   }
-  wait_until([&] { return request.complete(); }, [&](int m) { return request.member == m || request.member < 0; },
-             nullptr, request.is_send ? "sending" : "receiving");
+  const auto awaited = [&](int m) {
+    const int member = request.member;
+    return member == m || (member < 0 && (!may_come_from || may_come_from(m)));
+  };
+  wait_until([&] { return request.complete(); }, awaited, nullptr, request.is_send ? "sending" : "receiving");
 }
 
-void Messenger::look_for_dead(std::uint64_t elapsed, FunctionRef<bool(int)> awaited, const char* doing) {
+bool Messenger::look_for_dead() {
+  look_for_damage();
+  for (int r = 0; r < mailboxes_.count(); ++r)
+    if (mailboxes_.died(r)) any_dead_.store(true, std::memory_order_relaxed);
+  return any_dead();
+}
+
+void Messenger::look_for_damage() {
+  const Guard guard(lock_, std::try_to_lock);
+  if (guard.owns()) channels_.look_for_damage();
+}
+
+team::Died Messenger::death_of(int member, const char* doing) const {
+  return team::Died("process " + std::to_string(mailboxes_.peer(member).pid) + " (rank " + std::to_string(member) +
+                    " of those on this node) has " +
+                    (mailboxes_.condemned(member) ? "written what is no message" : "died") + "; rank " +
+                    std::to_string(mailboxes_.me()) + " was " + doing);
+}
+
+void Messenger::inspect(std::uint64_t elapsed, FunctionRef<bool(int)> awaited, const char* doing) {
   hang_report::Awaited whom;
+  look_for_damage();
   for (int r = 0; r < mailboxes_.count(); ++r) {
     if (r == mailboxes_.me() || !awaited(r)) continue;
-    if (mailboxes_.died(r))
-      throw team::Died("process " + std::to_string(mailboxes_.peer(r).pid) + " (rank " + std::to_string(r) +
-                       " of those on this node) has died; rank " + std::to_string(mailboxes_.me()) + " was " + doing);
+    if (mailboxes_.died(r)) {
+      any_dead_.store(true, std::memory_order_relaxed);
+      throw death_of(r, doing);
+    }
     whom.add(r);
   }
   if (auto* const reporter = process().hang_reporter()) reporter->waits(elapsed, whom);
@@ -107,10 +131,10 @@ void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awai
                            const char* doing) {
   const waiting::Policy& policy = process().policy();
   const MessengerLock::Waiting waiters(lock_);
-  const auto inspect = [&](std::uint64_t elapsed) { look_for_dead(elapsed, awaited, doing); };
+  const auto look = [&](std::uint64_t elapsed) { inspect(elapsed, awaited, doing); };
   const auto publish = [&](bool asleep) { publish_asleep(asleep); };
   waiting::Waiter waiter{
-      .others = process().progress(), .inspect = inspect, .word = &wake_word(), .publish = publish, .also = also};
+      .others = process().progress(), .inspect = look, .word = &wake_word(), .publish = publish, .also = also};
   // Whoever has the CPU takes in all there is before it gives the CPU away.
   const auto flag = [&] {
     for (int i = 0; i < 64; ++i) {

@@ -153,7 +153,7 @@ void Protocols::abandon(Request& request) {
     request.under_way.remove();
     transfers.stop_looking(request);
     if (request.is_send) chains.end(request);
-    if (request.is_send && request.offered.transfer) request.offered.transfer->own = nullptr;
+    if (request.is_send && request.offered.transfer) transfers.give_up(request);
     if (!request.is_send) transfers.forget(request);
   }
   mailboxes.process().reach().in_flight_buffers.put_back(request.offered.slot);

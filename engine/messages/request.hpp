@@ -13,7 +13,7 @@
 namespace nearfield::messages {
 
 enum class Mode : std::uint8_t { standard, synchronous };
-enum class ErrorKind : std::uint8_t { none, truncated, no_memory, broken, closed };
+enum class ErrorKind : std::uint8_t { none, truncated, no_memory, broken, closed, died };
 
 // Written under the messenger's lock, read without it by the thread that waits.
 class Member {

@@ -131,6 +131,14 @@ void Transfers::retire(Request& request) {
   request.part = {};
 }
 
+// Its receiver may still answer: one that is listed is retired when the list has been taken.
+void Transfers::give_up(Request& request) {
+  Transfer& t = *request.offered.transfer;
+  t.own = nullptr;
+  if (request.waits) free_.push_back(request.offered.offset);  // nobody has heard of it
+  else if (!t.listed) retired_.push_back(request.offered.offset);
+}
+
 void Transfers::reclaim() {
   constexpr unsigned looks = 16;
   for (unsigned in_vain = 0; !retired_.empty() && in_vain < looks;) {
@@ -165,7 +173,11 @@ void Transfers::accept(Protocols& protocols, Request& request, const Arrived& me
   t.length = request.received;
   t.block_bytes = block_for(t.length);
   request.part.emplace<InBlocks>();
-  prepare(request, choose(protocols, request));
+  try {
+    prepare(request, choose(protocols, request));
+  } catch (const std::bad_alloc&) {  // this one needs nothing but the sender's copy buffers
+    prepare(request, Rows::staged);
+  }
   ++(counts_.*request.protocol->count);
   counts_.bytes += t.length;
   in_progress_.receives.push(request.under_way);

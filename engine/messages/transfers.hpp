@@ -89,6 +89,7 @@ class Transfers {
   void take_back(Request& request);
   // Nothing of the user's buffer is needed any more; the receiver may still look at the Transfer.
   void retire(Request& request);
+  void give_up(Request& request);
   bool any_retired() const { return !retired_.empty(); }
   void reclaim();  // looks at some in vain, in turn
   // Whether memory that its receiver can reach is to be copied by the sender, unasked (protocol_chooser.hpp).

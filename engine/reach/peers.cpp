@@ -9,11 +9,11 @@
 namespace nearfield::reach {
 
 bool Peer::gone() const {
-  if (pidfd >= 0) {
-    pollfd ready{pidfd, POLLIN, 0};
-    return poll(&ready, 1, 0) == 1;
-  }
-  return false;
+  if (known_gone() || pidfd < 0) return known_gone();
+  pollfd ready{pidfd, POLLIN, 0};
+  const bool gone = poll(&ready, 1, 0) == 1;
+  if (gone) known_gone_.store(true, std::memory_order_relaxed);
+  return gone;
 }
 
 Result<std::unique_ptr<Peers>> Peers::create(memory::Segment& segment, std::uint32_t left_out) {

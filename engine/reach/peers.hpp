@@ -49,9 +49,13 @@ struct Peer {
   std::uint32_t mappers = 0;         // bit 1 << row of each that reaches it
   std::uint32_t common_mappers = 0;  // mask of mappers by which we may describe our buffers to it
   MapperStates kept;
-  bool gone() const;  // the process has ended
+  bool gone() const;  // the process has ended; a system call until it has
+  bool known_gone() const { return known_gone_.load(std::memory_order_relaxed); }  // gone() has returned it
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(segment.base()); }
   bool left() const { return header().left.load(std::memory_order_acquire); }  // SYNC: left
+
+ private:
+  mutable std::atomic<bool> known_gone_{false};
 };
 
 class Peers {

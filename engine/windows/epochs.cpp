@@ -161,6 +161,13 @@ bool Window::lock_all(bool checked) {
   return true;
 }
 
+void Window::end_epochs() {
+  if (started_) complete();
+  unlock_all();
+  for (int target = 0; target < size_; ++target) unlock(target);
+  posted_ = false;
+}
+
 bool Window::unlock_all() {
   if (!all_locked_) return false;
   all_locked_ = false;

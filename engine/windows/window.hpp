@@ -82,6 +82,7 @@ class Window {
     return all_locked_ || std::ranges::any_of(access_, [](Access access) { return access > Access::started; });
   }
   bool idle() const { return !started_ && !posted_ && !passive(); }
+  void end_epochs();  // for good: nobody waits for what this member has begun
   // Completes our operations at all targets. The fence keeps later loads behind earlier stores.
   static void flush() { full_fence(); }
 

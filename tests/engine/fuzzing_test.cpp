@@ -1,5 +1,6 @@
 // Texts that people write: settings, overrides, machine files, tuned files. Valid ones are changed at random; whatever
-// comes of it is understood or complained about, and what was understood can be used. Bounded, the same in every run.
+// comes of it is understood or complained about, and what was understood can be used. And records as a stray store of
+// another process leaves them: whoever reads one names that process. Bounded, the same in every run.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,8 +12,11 @@
 
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
+#include "engine/messages/fastbox_room.hpp"
+#include "engine/messages/messenger.hpp"
 #include "engine/reach/mappers.hpp"
 #include "engine/settings/settings.hpp"
+#include "tests/engine/team.hpp"
 
 namespace nearfield {
 namespace {
@@ -145,6 +149,102 @@ TEST_F(Files, Tuned) {
     for (std::size_t c = 0; c < collectives::collective_count; ++c)
       for (const auto& row : rows[c])
         for (const std::uint8_t each : row) EXPECT_LE(each, collectives::algorithms(collectives::Collective(c)).size());
+  }
+}
+
+using messages::Cell;
+using messages::Kind;
+using messages::Messenger;
+using messages::Record;
+
+// A record whose length or note leads nowhere, for a cell.
+void damage(Cell& cell, Changing& changing) {
+  constexpr Kind with_note[] = {Kind::eager_synchronous, Kind::buffers, Kind::transfer, Kind::fastbox};
+  std::uint64_t note[3] = {~changing.below(1ul << 62), changing.below(~0ul), changing.below(2)};
+  std::size_t bytes = 24;
+  Kind kind = with_note[changing.below(4)];
+  switch (changing.below(4)) {
+    case 0: kind = Kind::eager, bytes = messages::cell_payload + 1 + changing.below(60'000'000); break;
+    case 1: kind = Kind(changing.below(2) ? 0 : 8 + changing.below(8)), bytes = changing.below(100); break;
+    case 2: bytes = kind == Kind::fastbox ? 16 : 8; break;
+    default: bytes = kind == Kind::fastbox ? 16 : 24; break;
+  }
+  std::memcpy(messages::payload_of(cell.record, bytes < 100 ? bytes : 0), note, sizeof note);
+  cell.record.envelope = {5, 1, 0};
+  cell.record.word.store(messages::record_word(kind, bytes), std::memory_order_relaxed);
+}
+
+// The last record of rank 1's ring for rank 0 says that it is longer than the ring.
+bool damage_ring(Messenger& m, std::uint64_t context) {
+  Record* last = nullptr;
+  for (std::size_t at = 64; at < std::size_t{8} << 20; at += 64) {
+    auto& record = *reinterpret_cast<Record*>(m.base(1) + at);
+    if (record.envelope.context == context && messages::number_of(record.word.load(std::memory_order_relaxed)) &&
+        (!last || record.word.load(std::memory_order_relaxed) > last->word.load(std::memory_order_relaxed)))
+      last = &record;
+  }
+  if (!last) return false;
+  const std::uint64_t word = last->word.load(std::memory_order_relaxed);
+  auto& next = *reinterpret_cast<Record*>(reinterpret_cast<std::byte*>(last) +
+                                          messages::record_length(messages::bytes_of(word)));
+  next.word.store(messages::record_word(Kind::eager, 50'000'000, messages::number_of(word) + 1),
+                  std::memory_order_release);
+  return true;
+}
+
+TEST(Fuzzing, RecordsOfOthers) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    const auto body = [&](team::Process& process, testing::PageBootstrap& bootstrap, int rank, int size) {
+      auto team = creation::create_team(process, rank, size, bootstrap);
+      auto messenger = Messenger::create(**team, bootstrap, false);
+      Messenger& m = **messenger;
+      constexpr std::uint64_t context = 0x7265636f7264;
+      std::uint64_t word = 0, mailbox[2];
+      const auto mine = std::uint64_t(reinterpret_cast<std::byte*>(&m.wake_word()) - m.base(rank)) -
+                        offsetof(messages::MessageMailbox, wake_word);
+      bootstrap.allgather(&mine, mailbox, sizeof mine);
+      const bool ring = seed % 5 == 0;
+      messages::Request r;
+      r.member = 1 - rank;
+      r.data = {reinterpret_cast<std::byte*>(&word), sizeof word, {}};
+      for (int i = 0; ring && i < 8; ++i) {
+        r.is_send = rank == 1;
+        r.envelope = {context, 1, 0};
+        m.start(r);
+        m.wait(r);
+      }
+      bool good = true;
+      if (rank == 1) {
+        Changing changing(seed);
+        auto& box = *reinterpret_cast<messages::MessageMailbox*>(m.base(0) + mailbox[0]);
+        Cell& cell = reinterpret_cast<messages::MessageMailbox*>(m.base(1) + mailbox[1])->cell[messages::cells - 1];
+        damage(cell, changing);
+        const auto at = [&](messages::Reference of) -> Cell& {
+          return *reinterpret_cast<Cell*>(m.base(int(of >> 48) - 1) + (of & 0xffff'ffff'ffff));
+        };
+        if (ring) good = damage_ring(m, context);
+        else
+          messages::enqueue(
+              box, std::uint64_t{2} << 48 | std::uint64_t(reinterpret_cast<std::byte*>(&cell) - m.base(1)), at);
+      }
+      bootstrap.meet();
+      if (rank == 0) {
+        r.is_send = false;
+        r.envelope = {context, 1, 0};
+        m.start(r);
+        try {
+          m.wait(r);
+          good = false;
+        } catch (const team::Died& error) {
+          m.abandon(r);
+          good = std::string(error.what()).find("(rank 1 of those on this node) has written what is no message") !=
+                 std::string::npos;
+        }
+      }
+      bootstrap.meet();
+      return good;
+    };
+    EXPECT_EQ(testing::run_processes(2, 20, body), 0) << seed;
   }
 }
 

@@ -15,6 +15,7 @@ from tests.mpi.jobs import (
     LIBRARY,
     SCRATCH,
     UNKNOWN,
+    Completed,
     carried,
     compile_c,
     hosts,
@@ -195,3 +196,70 @@ def test_a_dead_rank_is_an_error_that_programs_survive(host: str, wait: str) -> 
     program = [compile_c(host, "revokes.c"), "dead", wait]
     job = launch(host, 3, program, options=TOLERANT, timeout=30, served=UNKNOWN)
     assert not job.timed_out and "good" in job.stdout, job.text
+
+
+# Each call at one of these, and everywhere where all is tested.
+PLACES = [(2, "world"), (3, "dup"), (3, "split")]
+POLLS = [
+    "test",
+    "testall",
+    "testany",
+    "testsome",
+    "get_status",
+    "iprobe",
+    "any_iprobe",
+    "improbe",
+    "send",
+    "any",
+    "ibarrier",
+    "iallreduce",
+    "ialltoallv",
+    "persistent",
+    "partitioned",
+    "parrived",
+    "mixed_testany",
+    "mixed_testsome",
+]
+CASES = [
+    pytest.param(what, *place, marks=[] if (i + k) % 3 == 0 else [pytest.mark.full])
+    for i, what in enumerate(POLLS)
+    for k, place in enumerate(PLACES)
+]
+
+
+def polls_dead(host: str, what: str, ranks: int, where: str, *options: str) -> Completed:
+    """A job whose rank 0 dies while the others poll for it; it has ended by itself."""
+    program = [compile_c(host, "polls_dead.c"), what, where]
+    job = launch(host, ranks, program, options=options, timeout=30, served=UNKNOWN)
+    assert not job.timed_out, job.text
+    return job
+
+
+@pytest.mark.parametrize("host", hosts("openmpi"))
+@pytest.mark.parametrize(("what", "ranks", "where"), CASES)
+def test_calls_that_poll_learn_of_a_death(host: str, what: str, ranks: int, where: str) -> None:
+    job = polls_dead(host, what, ranks, where, *TOLERANT)
+    told = re.findall(r"rank \d: (\w+) after (\S+) s", job.stdout)
+    assert len(told) == (1 if where == "split" else ranks - 1), job.text
+    for answer, seconds in told:
+        assert answer == ("pending" if what == "any" else "failed") and float(seconds) < 1.5, job.text
+
+
+@pytest.mark.parametrize("host", hosts("openmpi"))
+@pytest.mark.parametrize("what", ["any", "iprobe"])
+def test_a_death_is_none_of_the_business_of_others(host: str, what: str) -> None:
+    job = polls_dead(host, what, 3, "apart", *TOLERANT)
+    assert "apart" in job.stdout and "without the dead" not in job.stdout, job.text
+
+
+@pytest.mark.parametrize("host", hosts("openmpi"))
+def test_receives_from_anybody_go_on_once_a_death_is_acknowledged(host: str) -> None:
+    job = polls_dead(host, "any", 3, "acknowledged", *TOLERANT)
+    assert job.stdout.count("pending") == 2 and "received" in job.stdout, job.text
+
+
+@pytest.mark.parametrize("host", BOTH)
+@pytest.mark.parametrize("what", ["test", "iprobe"])
+def test_without_fault_tolerance_a_death_ends_a_job_that_polls(host: str, what: str) -> None:
+    job = polls_dead(host, what, 3, "world")
+    assert job.returncode != 0, job.text

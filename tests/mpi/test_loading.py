@@ -107,6 +107,13 @@ def test_the_standard_abi_is_served() -> None:
     assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
 
 
+def test_its_messages_are_integers_and_back() -> None:
+    program = compile_for_the_standard_abi("message_numbers.c")
+    job = launch("mpich", 2, [program], env={"NEARFIELD_MESSAGES": "off"}, served=NOTHING)
+    assert "good" in job.stdout, job.text
+    assert "good" in launch("mpich", 2, [program], served=EVERYTHING).stdout
+
+
 def test_it_can_be_switched_off() -> None:
     job = launch("mpich", 2, [compile_c("mpich", "several.c")], env={"NEARFIELD": "off"}, served=NOTHING)
     assert "good" in job.stdout, job.text

@@ -95,6 +95,11 @@ def test_types_are_combined_as_by_the_host() -> None:
         assert "refused" in line or line in told["openmpi", True]
 
 
+@pytest.mark.parametrize("host", hosts("openmpi"))
+def test_windows_are_freed_in_epochs_where_the_host_does_it(host: str) -> None:
+    good_scenarios(host, 2, "window_freed_in_epochs")
+
+
 @pytest.mark.parametrize("host", ALL)
 def test_errors_are_the_hosts(host: str) -> None:
     scenarios = [f"window_errors {what}" for what in ("null", "creation", "arguments", "epochs", "locks")]

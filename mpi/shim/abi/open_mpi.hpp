@@ -49,13 +49,17 @@ struct FortranPart {
 // Fortran's bindings read windows' attributes from the host's window, with the same keys as C.
 inline constexpr bool fortran_reads_attributes = true;
 inline constexpr bool remarks_on_kept_requests = false;
-inline constexpr bool counts_what_is_cut = true;  // of a message that is longer than its receive
+inline constexpr bool counts_what_is_cut = true;          // of a message that is longer than its receive
+inline constexpr bool refuses_to_free_in_epochs = false;  // windows
+inline constexpr bool queries_raise = false;              // MPI_Request_get_status, of a receive that is too short
+inline constexpr int unbuffered_bytes = 4096;             // of a buffered send, up to which no buffer is needed
 inline constexpr bool compares_lengths = false;
 inline constexpr bool judges_elements = false;
 inline constexpr bool checks_aliases = false;
 inline constexpr bool testall_keeps_failed = false;
 
-inline constexpr int err_revoked = MPI_ERR_REVOKED, err_proc_failed = MPI_ERR_PROC_FAILED;
+inline constexpr int err_revoked = MPI_ERR_REVOKED, err_proc_failed = MPI_ERR_PROC_FAILED,
+                     err_proc_failed_pending = MPI_ERR_PROC_FAILED_PENDING;
 inline constexpr bool always_fault_tolerant = true;
 
 inline constexpr bool knows_fortran_keys = false;

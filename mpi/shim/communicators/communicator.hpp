@@ -197,6 +197,10 @@ inline Communicator* channel(MPI_Comm comm) {
 // pre: channel() has returned it.
 inline bool spans_nodes(const Communicator& state) { return state.side.load(std::memory_order_relaxed) == Side::both; }
 
+// Returns whether the death of that member of the messenger concerns a call that waits for anybody in the communicator:
+// not where it is no rank of it, nor once the program has acknowledged it (revoking.cpp).
+bool may_come_from(const Communicator& c, int member);
+
 // A wait whose flag asks the host, which progresses it; we progress our messages.
 waiting::Waiter host_waiter();
 const waiting::Policy& wait_policy();

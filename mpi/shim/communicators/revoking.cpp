@@ -9,6 +9,8 @@
 //   Messenger::close: its contexts       then both: note_revoked, and the error; from then on calls query the host
 //
 // Programs that revoke nothing pay one load of may_be_revoked; the words in shared memory provide the ordering.
+#include <algorithm>
+
 #include "mpi/shim/collectives/engine/carry.hpp"
 #include "mpi/shim/p2p/point.hpp"
 
@@ -53,8 +55,25 @@ int Comm_revoke(MPI_Comm comm) {
   return code;
 }
 
+bool may_come_from(const Communicator& c, int member) {
+  const bool known = c.side.load(std::memory_order_acquire) != Side::unknown;  // SYNC: members-resolved
+  if (known && std::ranges::find(c.members, member) == c.members.end()) return false;
+  MPI_Group acknowledged;
+  if (!the_messenger->known_dead(member) || !host.Comm_failure_get_acked ||
+      host.Comm_failure_get_acked(c.comm, &acknowledged) != MPI_SUCCESS)
+    return true;
+  const Communicator* const world = communicator_of(host.world);
+  const std::vector<int> ranks = ranks_in_world(acknowledged);
+  host.Group_free(&acknowledged);
+  return std::ranges::none_of(ranks, [&](int rank) { return world && world->members[std::size_t(rank)] == member; });
+}
+
 int revoked_class() { return abi::always_fault_tolerant || host.Comm_revoke ? abi::err_revoked : MPI_ERR_OTHER; }
 
 int died_class() { return abi::always_fault_tolerant || host.Comm_revoke ? abi::err_proc_failed : MPI_ERR_OTHER; }
+
+int pending_class() {
+  return abi::always_fault_tolerant || host.Comm_revoke ? abi::err_proc_failed_pending : MPI_ERR_OTHER;
+}
 
 }  // namespace nearfield::mpi

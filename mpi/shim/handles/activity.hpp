@@ -24,6 +24,8 @@ class Activity {
   virtual void abandon() = 0;
   // Returns whether it may need that member of the messenger, whose death then ends a wait.
   virtual bool involves(int member) const = 0;
+  // Returns whether it may be met by anybody: a death does not end it then (MPI_ERR_PROC_FAILED_PENDING).
+  virtual bool from_anybody() const { return false; }
   // For partitioned messages that have begun (p2p/partitioned.cpp), by any thread: mark [low, high] as ready; say
   // whether one has arrived. Return an error class.
   virtual int ready(int /*low*/, int /*high*/) { return MPI_ERR_REQUEST; }

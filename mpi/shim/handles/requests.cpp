@@ -69,7 +69,7 @@ UserRequest* new_request(MPI_Comm comm) {
   ++table().in_use;
   request->made_on = comm;
   request->made_at = communicators_gone.load(std::memory_order_relaxed);
-  request->persistent = request->active = false;
+  request->persistent = request->active = request->died = false;
   request->in_use = true;
   return request;
 }
@@ -111,6 +111,7 @@ MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity) {
 }
 
 int begin(UserRequest& user) {
+  user.died = false;
   const int code = user.activity->begin();
   user.active = code == MPI_SUCCESS;
   return code;
@@ -136,6 +137,13 @@ int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persist
   }
   *request = handle_of(user);
   return MPI_SUCCESS;
+}
+
+bool UserRequest::involves(int who) const {
+  if (activity ? !activity->involves(who) : request.member != who && request.member >= 0) return false;
+  if (!from_anybody()) return true;
+  const Communicator* const state = communicator_of(comm());
+  return !state || may_come_from(*state, who);
 }
 
 void free_later(UserRequest* request) {
@@ -255,6 +263,7 @@ int code_of_error(messages::ErrorKind error) {
     case messages::ErrorKind::truncated: return MPI_ERR_TRUNCATE;
     case messages::ErrorKind::no_memory: return MPI_ERR_NO_MEM;
     case messages::ErrorKind::closed: return revoked_class();
+    case messages::ErrorKind::died: return died_class();
     default: return MPI_ERR_OTHER;
   }
 }

@@ -30,6 +30,7 @@ struct alignas(64) UserRequest {
   bool active = false;
   bool in_use = false;
   bool common = false;        // handle of all sends that were complete at once; never freed
+  bool died = false;          // its activity has ended since a process that it needs has died
   std::uint32_t made_at = 0;  // number of communicators freed by then
   MPI_Comm made_on{};
   UserRequest* next_free = nullptr;
@@ -40,11 +41,11 @@ struct alignas(64) UserRequest {
   [[gnu::always_inline]] bool complete() const {
     if (!activity) [[likely]]
       return request.complete();
-    return !active || activity->completed();
+    return !active || died || activity->completed();
   }
-  bool involves(int who) const {
-    return activity ? activity->involves(who) : request.member == who || request.member < 0;
-  }
+  // Whether the death of that member of the messenger concerns it.
+  bool involves(int who) const;
+  bool from_anybody() const { return activity ? activity->from_anybody() : !request.is_send && request.member < 0; }
 };
 
 UserRequest* new_request(MPI_Comm comm);
@@ -120,6 +121,7 @@ inline int outcome(const messages::Request& request) {
 // Classes of errors that fault-tolerant hosts have, MPI_ERR_OTHER elsewhere (revoking.cpp).
 int revoked_class();
 int died_class();
+int pending_class();  // of a receive from anybody that stays
 
 // Marks a code that the host has reported already: the next raise_code only returns it.
 int raised_by_host(int code);

@@ -21,6 +21,7 @@ class Message final : public Activity {
   bool involves(int member) const override {
     return request.member == member || request.member < 0 || (other && other->member == member);
   }
+  bool from_anybody() const override { return !request.is_send && request.member < 0 && !other; }
   // Unmatched receives are not owed: a program that frees one does not need it.
   bool owed() const override { return request.is_send || !request.posted || other; }
   // Keeps the fields of `request` for all starts.

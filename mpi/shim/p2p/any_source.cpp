@@ -476,7 +476,7 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
             if (is_hosts_turn(++looks)) ask();
             return met_there;
           },
-          [](int) { return true; },
+          [&](int member) { return may_come_from(c, member); },
           [&] {
             if (!met_there && !request.complete()) ask();
           },

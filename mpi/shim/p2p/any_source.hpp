@@ -45,6 +45,7 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   bool involves(int member) const override {
     return met_.load(std::memory_order_relaxed) == Met::no && near_->involves(member);
   }
+  bool from_anybody() const override { return true; }
   bool owed() const override { return false; }
 
  private:
@@ -133,7 +134,7 @@ int probe_for_anybody(const Communicator& c, bool blocks, FoundAt& found, Near n
         if (revoked(c.comm)) throw team::Revoked("the communicator was revoked");
         return ++looks % looks_at_host == 0 && look_there();
       },
-      [](int) { return true; },
+      [&](int member) { return may_come_from(c, member); },
       [&] {
         if (found == FoundAt::none && code == MPI_SUCCESS) look_there();
       },

@@ -38,7 +38,7 @@ void attached(std::uint64_t key, void* buffer, MPI_Count size) {
 }  // namespace
 
 int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data) {
-  switch (buffered().send(*the_messenger, key_of(comm), member, envelope, data, overhead)) {
+  switch (buffered().send(*the_messenger, key_of(comm), member, envelope, data, overhead, abi::unbuffered_bytes)) {
     case messages::Buffered::Sent::yes: return MPI_SUCCESS;
     case messages::Buffered::Sent::no_room: return MPI_ERR_BUFFER;
     default: return MPI_ERR_NO_MEM;

@@ -39,9 +39,41 @@ int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI
   return MPI_SUCCESS;
 }
 
+void look_for_deaths(PollBackoff& poll) {
+  const std::uint64_t now = waiting::nanoseconds();
+  poll.seldom = now - poll.read_clock > waiting::between_inspections / 4;
+  poll.read_clock = now;
+  if (now - poll.looked < waiting::between_inspections) return;
+  poll.looked = now;
+  the_messenger->look_for_dead();
+}
+
+bool end_dead(int count, const MPI_Request* requests, int& code) {
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    if (!is_own(requests[i])) continue;
+    UserRequest& user = *own(requests[i]);
+    if (!user.active || user.complete()) continue;
+    for (int m = 0; m < the_messenger->members(); ++m) {
+      if (!the_messenger->known_dead(m) || !user.involves(m)) continue;
+      if (user.from_anybody()) {
+        if (code == MPI_SUCCESS) code = raise_code(user.comm(), pending_class());
+        break;
+      }
+      log_line(LogLevel::error, "%s", the_messenger->death_of(m, "waiting for it").what());
+      abandon(user);
+      if (user.activity) user.died = true;
+      else user.request.error = messages::ErrorKind::died;
+      any = true;
+      break;
+    }
+  }
+  return any;
+}
+
 int finish_slowly(MPI_Request* request, MPI_Status* status) {
   UserRequest* const user = own(*request);
-  const int code = user->active ? user->activity->outcome() : MPI_SUCCESS;
+  const int code = user->died ? died_class() : user->active ? user->activity->outcome() : MPI_SUCCESS;
   set_status(status, *user);
   user->active = false;
   if (!user->persistent) {
@@ -120,15 +152,24 @@ void attend(UserRequest& user) {
   if (!user.activity && user.request.is_send) the_messenger->attend(user.request);
 }
 
-void wait_one(UserRequest& user) {
-  if (!user.activity) [[likely]] {
-    if (!user.request.complete()) the_messenger->wait(user.request);
-    return;
+// The code that has been raised for one that stays. Throws what waits throw, unless the request has ended by that
+// error.
+int wait_one(MPI_Request request) {
+  UserRequest& user = *own(request);
+  const auto involves = [&](int m) { return user.involves(m); };
+  int code = MPI_SUCCESS;
+  try {
+    if (!user.activity) [[likely]] {
+      if (!user.request.complete()) the_messenger->wait(user.request, involves);
+      return code;
+    }
+    std::optional<fibers::Runner::Patience> patience;
+    if (the_runner->busy() && !wait_policy().oversubscribed) patience.emplace(*the_runner);
+    if (!user.complete()) wait_ours([&] { return user.complete(); }, involves, nullptr, "waiting for a request");
+  } catch (const team::Died&) {
+    if (!end_dead(1, &request, code) && code == MPI_SUCCESS) throw;
   }
-  std::optional<fibers::Runner::Patience> patience;
-  if (the_runner->busy() && !wait_policy().oversubscribed) patience.emplace(*the_runner);
-  if (user.complete()) return;
-  wait_ours([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr, "waiting for a request");
+  return code;
 }
 
 // Waits until `look(code)` returns true, which means that requests have been completed with that code.
@@ -149,8 +190,9 @@ int wait_for_some(int count, MPI_Request* requests, const char* function, const 
         if (!is_complete(requests[i]) && own(requests[i])->involves(member)) return true;
       return false;
     };
-    wait_ours([&] { return there || (there = look(code)); }, involves, nullptr, doing);
-    return code;
+    const auto done = [&] { return there || (there = look(code)); };
+    const int pending = wait_for_living(count, requests, done, involves, nullptr, doing);
+    return pending == MPI_SUCCESS ? code : pending;
   });
 }
 
@@ -166,7 +208,9 @@ int wait_for_array(int count, MPI_Request* requests, const char* function, const
 // The same for one that tests once.
 template <class Test, class OfBoth, class Look>
 int test_array(int count, const MPI_Request* requests, Test test, OfBoth of_both, Look look) {
-  return by_owner(count, requests, [&] { return look_after_ours(), test(); }, of_both, [&] { return look_once(look); });
+  return by_owner(
+      count, requests, [&] { return look_after_ours(), test(); }, of_both,
+      [&] { return look_once(count, requests, look); });
 }
 
 }  // namespace
@@ -181,7 +225,8 @@ int Wait(MPI_Request* request, MPI_Status* status) {
   UserRequest& user = *own(*request);
   const MPI_Comm comm = user.comm();
   try {
-    wait_one(user);
+    if (const int code = wait_one(*request); code != MPI_SUCCESS) [[unlikely]]
+      return code;
   } catch (const team::Broken& broken) {
     abandon(user);
     finish(request, status);
@@ -198,10 +243,10 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   UserRequest& user = *own(*request);
   if (!user.complete()) {
     poll_ours();
-    if (!user.complete()) {
-      progress_others();
+    int code = MPI_SUCCESS;
+    if (!user.complete() && !progress_others(1, request, code)) {
       *flag = 0;
-      return MPI_SUCCESS;
+      return code;
     }
   }
   const MPI_Comm comm = user.comm();
@@ -244,7 +289,9 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
           for (int i = 0; i < count; ++i)
             if (requests[i] != sent && requests[i] != none) attend(*own(requests[i]));
           for (int i = 0; i < count; ++i) {
-            if (requests[i] != sent && requests[i] != none) wait_one(*own(requests[i]));
+            if (requests[i] != sent && requests[i] != none)
+              if (const int code = wait_one(requests[i]); code != MPI_SUCCESS) [[unlikely]]
+                return code;
             finish_next(&requests[i], outcomes);
           }
           return outcomes.report();
@@ -266,10 +313,9 @@ int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) 
     poll_ours();
     *flag = all();
   }
-  if (!*flag) {
-    progress_others();
-    return MPI_SUCCESS;
-  }
+  int code = MPI_SUCCESS;
+  if (!*flag && progress_others(count, requests, code)) *flag = all();
+  if (!*flag) return code;
   Outcomes outcomes(statuses);
   for (int i = 0; i < count; ++i) finish_next(&requests[i], outcomes);
   return outcomes.report();
@@ -280,9 +326,7 @@ bool none_has_moved(int count, const MPI_Request* requests) {
   if (count <= 0 || !requests || !any_ever()) return false;
   for (int i = 0; i < count; ++i)
     if (!is_own(requests[i]) || own(requests[i])->complete()) return false;
-  if (poll_ours()) return false;
-  progress_others();
-  return true;
+  return !poll_ours() && !progress_others();
 }
 
 // Tests all once; *index is the one that is complete. False: none is yet.

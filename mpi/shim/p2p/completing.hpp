@@ -66,11 +66,25 @@ class Outcomes {
 
 // A call that tests once: `look(code)` returns true if it has completed something, or if there is nothing to complete.
 template <class Look>
-int look_once(Look look) {
+int look_once(int count, const MPI_Request* requests, Look look) {
   int code = MPI_SUCCESS;
   poll_ours();
-  if (!look(code)) progress_others();
+  if (!look(code) && progress_others(count, requests, code)) look(code);
   return code;
+}
+
+// Waits for some of an array. Those that need a process that dies end by that error, as for calls that test.
+template <class Done, class Involves>
+int wait_for_living(int count, const MPI_Request* requests, Done done, Involves involves, FunctionRef<void()> also,
+                    const char* doing) {
+  for (int code = MPI_SUCCESS;;) try {
+      wait_ours(done, involves, also, doing);
+      return MPI_SUCCESS;
+    } catch (const team::Died&) {
+      if (end_dead(count, requests, code)) continue;
+      if (code == MPI_SUCCESS) throw;
+      return code;
+    }
 }
 
 // mixed.cpp

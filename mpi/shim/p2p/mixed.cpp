@@ -241,12 +241,14 @@ int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses) {
     if (!done()) {
       // The host's part is tested now and then while ours are awaited, and always once ours are complete.
       int round = 0;
-      wait_ours(
+      const int pending = wait_for_living(
+          count, requests,
           [&] {
             if (!host_done && (next == mixed.ours().size() || ++round % 16 == 0)) test_host();
             return done();
           },
           [&](int m) { return mixed.involves(m); }, test_host, "waiting for all of several requests");
+      if (pending != MPI_SUCCESS) return pending;
     }
     return finish_all(mixed, requests, count, statuses, host_code);
   });
@@ -257,50 +259,58 @@ int testall_mixed(int count, MPI_Request* requests, int* flag, MPI_Status* statu
     poll_ours();
     bool all = true;
     for (const int i : mixed.ours()) all &= mixed.at(i).complete();
-    int host_done = 1, host_code = MPI_SUCCESS;
-    if (!all) progress_others();
+    int host_done = 1, host_code = MPI_SUCCESS, code = MPI_SUCCESS;
+    if (!all && progress_others(count, requests, code)) {
+      all = true;
+      for (const int i : mixed.ours()) all &= mixed.at(i).complete();
+    }
     if (all && mixed.host_count())
       host_code = host.Testall(mixed.host_count(), mixed.host_requests(), &host_done, mixed.host_statuses());
     *flag = all && (host_done || host_code != MPI_SUCCESS);
-    if (!*flag) return MPI_SUCCESS;
+    if (!*flag) return code;
     return finish_all(mixed, requests, count, statuses, host_code);
   });
 }
 
 int waitany_mixed(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   return with_both(count, requests, "MPI_Waitany", [&](Mixed& mixed) -> int {
-    int code = MPI_SUCCESS, round = 0;
+    int code = MPI_SUCCESS, pending = MPI_SUCCESS, round = 0;
     bool found = test_any(mixed, requests, index, status, code, true);
     if (!found)
-      wait_ours([&] { return found || (found = test_any(mixed, requests, index, status, code, ++round % 16 == 0)); },
-                [&](int m) { return !found && mixed.involves(m); },
-                [&] { found = found || test_any(mixed, requests, index, status, code, true); },
-                "waiting for any of several requests");
-    return code;
+      pending = wait_for_living(
+          count, requests,
+          [&] { return found || (found = test_any(mixed, requests, index, status, code, ++round % 16 == 0)); },
+          [&](int m) { return !found && mixed.involves(m); },
+          [&] { found = found || test_any(mixed, requests, index, status, code, true); },
+          "waiting for any of several requests");
+    return pending == MPI_SUCCESS ? code : pending;
   });
 }
 
 int testany_mixed(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   return with_both(count, requests, "MPI_Testany", [&](Mixed& mixed) -> int {
     *index = MPI_UNDEFINED;
-    return look_once([&](int& code) { return *flag = test_any(mixed, requests, index, status, code, true); });
+    return look_once(count, requests,
+                     [&](int& code) { return *flag = test_any(mixed, requests, index, status, code, true); });
   });
 }
 
 int waitsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
   return with_both(count, requests, "MPI_Waitsome", [&](Mixed& mixed) -> int {
-    int code = MPI_SUCCESS;
+    int code = MPI_SUCCESS, pending = MPI_SUCCESS;
     bool found = test_some(mixed, requests, out, indices, statuses, code);
     if (!found)
-      wait_ours([&] { return found || (found = test_some(mixed, requests, out, indices, statuses, code)); },
-                [&](int m) { return !found && mixed.involves(m); }, nullptr, "waiting for some of several requests");
-    return code;
+      pending = wait_for_living(
+          count, requests, [&] { return found || (found = test_some(mixed, requests, out, indices, statuses, code)); },
+          [&](int m) { return !found && mixed.involves(m); }, nullptr, "waiting for some of several requests");
+    return pending == MPI_SUCCESS ? code : pending;
   });
 }
 
 int testsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
   return with_both(count, requests, "MPI_Testsome", [&](Mixed& mixed) -> int {
-    return look_once([&](int& code) { return test_some(mixed, requests, out, indices, statuses, code); });
+    return look_once(count, requests,
+                     [&](int& code) { return test_some(mixed, requests, out, indices, statuses, code); });
   });
 }
 

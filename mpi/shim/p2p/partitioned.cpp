@@ -277,8 +277,9 @@ int Parrived(MPI_Request request, int partition, int* flag) {
   });
   if (code != MPI_SUCCESS) return code;
   *flag = there || !user.active;
-  if (!*flag) progress_others();
-  return MPI_SUCCESS;
+  int wrong = MPI_SUCCESS;
+  if (!*flag && progress_others(1, &request, wrong)) return raise_code(user.comm(), died_class());
+  return wrong;
 }
 
 }  // namespace nearfield::mpi

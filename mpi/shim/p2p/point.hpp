@@ -84,10 +84,10 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
   }
 }
 
-// Waits for a request on the stack, and abandons it if that throws.
-[[gnu::always_inline]] inline void wait_for(messages::Request& request) {
+// Waits for a request on the stack, and abandons it if that throws. `c`: of receives that are not matched yet.
+[[gnu::always_inline]] inline void wait_for(messages::Request& request, const Communicator* c = nullptr) {
   try {
-    the_messenger->wait(request);
+    the_messenger->wait(request, [c](int member) { return !c || may_come_from(*c, member); });
   } catch (...) {
     the_messenger->abandon(request);
     throw;
@@ -113,13 +113,22 @@ void forget_any_source(MPI_Comm comm);  // called when the program frees it
 // programs poll in loops. The host is progressed in every call for a while after the program has used requests of the
 // host and while there are windows, otherwise in one of sixteen calls. The while is counted in calls, not in time:
 // programs that compute between their calls need the host in each, those that only poll do not.
+//
+// It also looks for what ends waits by an error (Waiter::inspect): now and then, and in every call where the program
+// polls seldom, it reads the clock, and in time asks who has died. What else the inspection of a wait does is done
+// elsewhere for polls: suspended bodies inspect themselves, revocation comes with the host's step. A poll is no hang.
 struct PollBackoff {
   unsigned count = 0, attentive = 0;
   std::uint32_t seen = 0;
+  bool seldom = false;
+  std::uint64_t read_clock = 0, looked = 0;  // ns
 };
 extern const PerThread<PollBackoff, threads::at::poll_backoff> poll_backoff;
 
-inline void progress_others() {
+void look_for_deaths(PollBackoff& poll);
+
+// Returns whether somebody is known to have died, so that calls see whether they need it.
+inline bool progress_others() {
   run_bodies();                                                       // programs may do nothing but poll
   constexpr unsigned a_while = 4096, seldom = 16, hardly_ever = 128;  // hardly_ever: if the host has nothing under way
   PollBackoff& l = *poll_backoff;
@@ -134,6 +143,17 @@ inline void progress_others() {
     process.progress().step_host();
   }
   if (process.policy().oversubscribed && l.count % 4 == 0) yield();
+  if (!the_messenger) return false;
+  if (l.count % seldom == 0 || l.seldom) [[unlikely]]
+    look_for_deaths(l);
+  return the_messenger->any_dead();
+}
+
+// Of a call that has found none of these complete and goes on with everything else: ends those that need a process that
+// has died, by that error. Receives from anybody stay, and the error is raised at once. Returns whether any have ended.
+bool end_dead(int count, const MPI_Request* requests, int& code);
+inline bool progress_others(int count, const MPI_Request* requests, int& code) {
+  return progress_others() && end_dead(count, requests, code);
 }
 
 }  // namespace nearfield::mpi

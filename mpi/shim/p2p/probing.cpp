@@ -65,6 +65,19 @@ void set_probe_status(MPI_Status* status, const messages::Messenger::Found& foun
   set_status(status, found.envelope.source, found.envelope.tag, found.bytes, false);
 }
 
+// A member whose death is an error of a probe that has found nothing yet.
+bool may_come_from(const Communicator& c, int source, int member) {
+  return source == MPI_ANY_SOURCE ? may_come_from(c, member) : c.members[std::size_t(source)] == member;
+}
+
+// Of probes that return if there is nothing.
+void progress_others(const Communicator& c, int source) {
+  if (!mpi::progress_others()) [[likely]]
+    return;
+  for (int m = 0; m < the_messenger->members(); ++m)
+    if (the_messenger->known_dead(m) && may_come_from(c, source, m)) throw the_messenger->death_of(m, "probing");
+}
+
 // Probes for messages of any source, of this node or another.
 template <class There>
 int probe_both(bool blocks, FoundAt& where, const Communicator& c, int tag, bool take,
@@ -73,7 +86,7 @@ int probe_both(bool blocks, FoundAt& where, const Communicator& c, int tag, bool
   const int code =
       probe_for_anybody(c, blocks, where, [&] { return probe_once(c, MPI_ANY_SOURCE, tag, take, found); }, there);
   if (where == FoundAt::near) set_probe_status(status, found);
-  if (where == FoundAt::none) progress_others();  // progresses what else the host has under way
+  if (where == FoundAt::none && code == MPI_SUCCESS) progress_others(c, MPI_ANY_SOURCE);
   return code;
 }
 
@@ -81,13 +94,12 @@ int probe_both(bool blocks, FoundAt& where, const Communicator& c, int tag, bool
 void probe_blocking(const Communicator& c, int source, int tag, bool take, messages::Messenger::Found& found) {
   bool there = probe_once(c, source, tag, take, found);
   if (there) return;
-  const int member = source == MPI_ANY_SOURCE ? -1 : c.members[source];
   auto probe = [&] {
     if (there || (there = probe_once(c, source, tag, take, found))) return true;
     if (revoked(c.comm)) throw team::Revoked("the communicator was revoked");
     return false;
   };
-  the_messenger->wait_until(probe, [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
+  the_messenger->wait_until(probe, [&](int m) { return may_come_from(c, source, m); }, nullptr, "probing");
 }
 
 // The last argument is the status of the receive, or its request.
@@ -180,7 +192,7 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
     }
     *flag = probe_once(*c, source, tag, false, found);
     if (*flag) set_probe_status(status, found);
-    else progress_others();
+    else progress_others(*c, source);
     return MPI_SUCCESS;
   });
 }
@@ -242,7 +254,7 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
       set_probe_status(status, found);
     } else {
       *message = host.message_null;
-      progress_others();
+      progress_others(*c, source);
     }
     return MPI_SUCCESS;
   });
@@ -272,7 +284,7 @@ MPI_Message Message_fromint(int number) {
   return abi::of_integer<MPI_Message>(number, [](int one) {
     if (one >= -1) return host.message_from_int(one);
     const Matched* const matched = matched_with(std::uint32_t(-2 - one));
-    return matched ? handle_of(matched) : host.message_null;
+    return matched ? handle_of(matched) : host.message_from_int(one);
   });
 }
 int Message_c2f(MPI_Message message) { return Message_toint(message); }

@@ -37,7 +37,7 @@ template <class N>
   prepare_receive(request, c, source, tag, typed.data);
   request.attended = true;
   the_messenger->start(request);
-  wait_for(request);
+  wait_for(request, &c);
   if (stage) store(*stage, request);
   set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
   return report(c.comm, packed ? land(*packed, request) : outcome(request));
@@ -63,7 +63,7 @@ int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall
   prepare_receive(request, c, source, tag, data);
   request.attended = true;
   the_messenger->start(request);
-  wait_for(request);
+  wait_for(request, &c);
   set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
 }
 

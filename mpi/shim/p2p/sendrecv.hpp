@@ -69,7 +69,7 @@ inline void exchange(const Communicator& c, const layout::Data& data, int dest, 
       sending.attended = true;
       the_messenger->start(sending);
     }
-    if (receiving) the_messenger->wait(*receiving);
+    if (receiving) the_messenger->wait(*receiving, [&c](int member) { return may_come_from(c, member); });
     if (!sent) the_messenger->wait(sending);
   } catch (...) {
     if (receiving) the_messenger->abandon(*receiving);

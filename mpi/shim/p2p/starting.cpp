@@ -12,12 +12,13 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   poll_ours();
   if (!is_own(request)) return host.Request_get_status(request, flag, status);
   UserRequest& user = *own(request);
-  *flag = user.complete();
-  if (!*flag) {
-    progress_others();
-    return MPI_SUCCESS;
-  }
-  const int code = user.activity && user.active ? user.activity->outcome() : MPI_SUCCESS;
+  int code = MPI_SUCCESS;
+  *flag = user.complete() || progress_others(1, &request, code);
+  if (!*flag) return code;
+  if (user.died) code = died_class();
+  else if (user.active && user.activity) code = user.activity->outcome();
+  else if (user.active && (abi::queries_raise || user.request.error == messages::ErrorKind::died))
+    code = outcome(user.request);
   set_status(status, user);
   return report(user.comm(), code);
 }
@@ -37,7 +38,8 @@ int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MP
 int X_Request_is_complete(MPI_Request request) {
   poll_ours();
   if (!is_own(request)) return host.X_Request_is_complete ? host.X_Request_is_complete(request) : 0;
-  return own(request)->complete();
+  int code = MPI_SUCCESS;
+  return own(request)->complete() || progress_others(1, &request, code);
 }
 
 // The host's persistent requests, noted if it lacks MPI_Request_get_status_any, which tells inactive ones.

@@ -63,6 +63,8 @@ bool bind_host(void* library) {
 #endif
   host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
   host.Comm_revoke = reinterpret_cast<decltype(host.Comm_revoke)>(dlsym(library, "PMPIX_Comm_revoke"));
+  host.Comm_failure_get_acked =
+      reinterpret_cast<decltype(host.Comm_failure_get_acked)>(dlsym(library, "PMPIX_Comm_failure_get_acked"));
   if (lacking) {
     log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);
     early::leave_word((std::string("the host MPI lacks MPI_") + lacking).c_str());

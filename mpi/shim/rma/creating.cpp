@@ -339,7 +339,11 @@ int Win_free(MPI_Win* win) {
     if (code == MPI_SUCCESS) open_windows.fetch_sub(1, std::memory_order_relaxed);
     return code;
   }
-  if (!ours->window->idle()) return raise_on(*win, name, "an epoch of the window is open", MPI_ERR_RMA_SYNC);
+  if (!ours->window->idle()) {
+    if (abi::refuses_to_free_in_epochs) return raise_on(*win, name, "an epoch of the window is open", MPI_ERR_RMA_SYNC);
+    const int code = on_window(*win, name, [&] { return ours->window->end_epochs(), MPI_SUCCESS; });
+    if (code != MPI_SUCCESS) return code;
+  }
   // Others' accesses to our memory are over when they have called this too.
   const int met = on_window(*win, name, [&] {
     ours->window->meet();

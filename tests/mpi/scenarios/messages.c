@@ -42,6 +42,14 @@ static void errors(void) {
   int detached_size;
   MPI_Buffer_detach(&detached, &detached_size);
   CHECK(detached == attached && detached_size == 4096 + MPI_BSEND_OVERHEAD);
+  /* And without a buffer, where Open MPI sends what is short at once. */
+#ifdef OPEN_MPI
+  for (int i = 0; i < 20; ++i) CHECK(MPI_Bsend(data, 4000, MPI_BYTE, peer, 4, comm) == MPI_SUCCESS);
+  for (int i = 0; i < 20; ++i) MPI_Recv(data, 4000, MPI_BYTE, before, 4, comm, MPI_STATUS_IGNORE);
+  CHECK(class_of(MPI_Bsend(data, 8192, MPI_BYTE, peer, 4, comm)) == MPI_ERR_BUFFER);
+#else
+  CHECK(class_of(MPI_Bsend(data, 8, MPI_BYTE, peer, 4, comm)) == MPI_ERR_BUFFER);
+#endif
   MPI_Comm_free(&comm);
 }
 

@@ -51,10 +51,10 @@ SCENARIO(sessions_buffers) {
   char *of_session = malloc(50000), *of_process = malloc(150000);
   void* was;
   int bytes;
-  CHECK(!has_room(comm, 100), "of nothing");
+  CHECK(!has_room(comm, 5000), "of nothing");
   CHECK(attach(session, of_session, 50000) == MPI_SUCCESS, "not attached");
   CHECK(has_room(comm, 20000) && has_room(child, 20000), "no room in the session's");
-  CHECK(!has_room(comm, 51000) && !has_room(others, 100), "room that is not there");
+  CHECK(!has_room(comm, 51000) && !has_room(others, 5000), "room that is not there");
   MPI_Buffer_attach(of_process, 150000);
   CHECK(!has_room(child, 51000), "of the process, beside the session's");
   CHECK(has_room(others, 51000), "no room in the process's");

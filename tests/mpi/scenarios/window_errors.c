@@ -177,4 +177,25 @@ static void errors(const char* what) {
   }
   MPI_Errhandler_free(&ours);
 }
+
+/* Open MPI frees windows in any epoch; the others refuse. */
+SCENARIO(window_freed_in_epochs) {
+#ifdef OPEN_MPI
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    MPI_Win win;
+    double* base;
+    MPI_Group all;
+    MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_get_group(win, &all);
+    if (epoch == 0 && rank == 0) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, size - 1, 0, win);
+    if (epoch == 1) MPI_Win_lock_all(0, win);
+    if (epoch == 2) MPI_Win_post(all, 0, win);
+    if (epoch == 3) MPI_Win_post(all, 0, win), MPI_Win_start(all, 0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    REQUIRE(MPI_Win_free(&win) == MPI_SUCCESS && win == MPI_WIN_NULL, "not freed in epoch %d", epoch);
+    MPI_Group_free(&all);
+  }
+#endif
+}
 SCENARIO(window_errors) { errors(argv[1]); }
