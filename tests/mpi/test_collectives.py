@@ -1,6 +1,7 @@
 """Every collective in every form, of every type and operator, on communicators of every kind, against the oracle."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -8,50 +9,55 @@ from hypothesis import strategies as st
 
 from tests.mpi.jobs import hosts
 from tests.mpi.operations import ALGORITHMS, OPERATIONS
-from tests.mpi.resident import Jobs
+from tests.mpi.resident import Job, Jobs
 
 EVERY = hosts("mpich", "openmpi", "impi")
 BOTH = hosts("mpich", "openmpi")
 # By ranks: how many cases of each kind. Hosts, which a tenth of all calls is compared with, take tens of milliseconds a call
 # where ranks outnumber CPUs.
 CASES = {
-    1: {"singles": 200, "mixes": 15, "lifetimes": 6, "threads": 2},
-    2: {"singles": 700, "mixes": 40, "lifetimes": 6, "threads": 2},
-    3: {"singles": 300, "mixes": 25, "lifetimes": 4, "threads": 2},
-    4: {"singles": 150, "mixes": 12, "lifetimes": 4, "threads": 2},
-    5: {"singles": 150, "mixes": 12, "lifetimes": 3, "threads": 2},
-    8: {"singles": 60, "mixes": 4, "lifetimes": 2, "threads": 1},
-    9: {"singles": 50, "mixes": 2, "lifetimes": 1, "threads": 1},
+    1: {"singles": 200, "programs": 150},
+    2: {"singles": 700, "programs": 250},
+    3: {"singles": 300, "programs": 150},
+    4: {"singles": 150, "programs": 80},
+    5: {"singles": 150, "programs": 80},
+    8: {"singles": 60, "programs": 25},
+    9: {"singles": 50, "programs": 15},
 }
-KINDS = {
-    "singles": "collectives",
-    "mixes": "outstanding",
-    "lifetimes": "outstanding",
-    "threads": "outstanding",
-}
+COLLECTIVES = ["call", "many", "finish", "make", "part"]  # steps of programs without messages and windows
 V_FORMS = {"allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw"}
 NEAR = {f"neighbor_{name}" for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")}
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ranks", CASES)
 @pytest.mark.parametrize("host", EVERY)
-def test_random_calls_equal_the_model(jobs: Jobs, host: str, ranks: int, kind: str) -> None:
-    cases = CASES[ranks][kind]
-    answers = jobs(host, ranks).run(f"oracle.{KINDS[kind]}:{kind}", seed=ranks + 20, count=cases, timeout=240)
+def test_random_calls_equal_the_model(jobs: Jobs, host: str, ranks: int) -> None:
+    cases = CASES[ranks]["singles"]
+    answers = jobs(host, ranks).run("oracle.collectives:singles", seed=ranks + 20, count=cases, timeout=240)
     carried = set(answers[0]["carried"])
-    assert kind != "singles" or ranks > 5 or {*OPERATIONS, *V_FORMS, *NEAR} <= carried, carried
+    assert ranks > 5 or {*OPERATIONS, *V_FORMS, *NEAR} <= carried, carried
 
 
-@pytest.mark.parametrize("kind", ["singles", "mixes"])
+def programs(job: Job, seed: int, steps: int, **options: Any) -> None:
+    """A random program of which all is carried, but for windows of memory that is out of reach."""
+    left = ["windows_to_the_host"]
+    job.run("oracle.programs:walk", seed=seed, steps=steps, seconds=100, left=left, timeout=240, **options)
+
+
+@pytest.mark.parametrize("ranks", CASES)
+@pytest.mark.parametrize("host", EVERY)
+def test_so_do_programs_of_everything_at_once(jobs: Jobs, host: str, ranks: int) -> None:
+    programs(jobs(host, ranks), ranks + 20, CASES[ranks]["programs"])
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3, pytest.param(5, marks=pytest.mark.full), 8])
 @pytest.mark.parametrize("host", EVERY)
-def test_so_do_those_on_memory_that_is_not_shared(jobs: Jobs, host: str, ranks: int, kind: str) -> None:
+def test_so_do_those_on_memory_that_is_not_shared(jobs: Jobs, host: str, ranks: int) -> None:
     job = jobs(host, ranks, {"NEARFIELD_HEAP": "off"})
-    answers = job.run(
-        f"oracle.{KINDS[kind]}:{kind}", seed=ranks + 40, count=CASES[ranks][kind] // 2, timeout=240
-    )
+    cases = CASES[ranks]["singles"] // 2
+    answers = job.run("oracle.collectives:singles", seed=ranks + 40, count=cases, timeout=240)
     assert answers[0]["carried"]
+    programs(job, ranks + 40, CASES[ranks]["programs"] // 2)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -59,7 +65,7 @@ def test_so_do_those_on_memory_that_is_not_shared(jobs: Jobs, host: str, ranks: 
 def test_so_do_those_that_a_thread_keeps_going(jobs: Jobs, host: str, ranks: int) -> None:
     job = jobs(host, ranks, {"NEARFIELD_PROGRESS": "thread"})
     for seed in (11, 12, 13):
-        job.run("oracle.outstanding:mixes", seed=seed, count=CASES[ranks]["mixes"] // 2, timeout=120)
+        programs(job, seed, CASES[ranks]["programs"] // 4, names=COLLECTIVES)
 
 
 @pytest.mark.parametrize("ranks, first", [(2, 1), (5, 1), (5, 2), (5, 3), (3, 2), (4, 1)])
@@ -67,9 +73,8 @@ def test_so_do_those_that_a_thread_keeps_going(jobs: Jobs, host: str, ranks: int
 def test_calls_between_two_groups_equal_the_model(jobs: Jobs, host: str, ranks: int, first: int) -> None:
     job, seed = jobs(host, ranks), 3 * ranks + first
     one = job.run("oracle.collectives:singles", seed=seed, count=220, first=first, timeout=120)
-    many = job.run("oracle.outstanding:mixes", seed=seed, count=6, first=first, timeout=120)
-    missing = {*OPERATIONS, *V_FORMS} - {"scan", "exscan"} - {*one[0]["carried"], *many[0]["carried"]}
-    assert not missing
+    assert not {*OPERATIONS, *V_FORMS} - {"scan", "exscan"} - {*one[0]["carried"]}
+    programs(job, seed, 40, first=first, names=COLLECTIVES)
 
 
 @pytest.mark.parametrize("host", BOTH)

@@ -64,7 +64,9 @@ def difference(host: str | None, ranks: int, seed: int, steps: int, env: dict[st
     """How a run with Nearfield differs from a plain one; empty where it does not."""
     plain, expected = lived(host, ranks, seed, steps, False, {})
     if plain.returncode:
-        return f"the plain run ended with {plain.returncode}, timed out {plain.timed_out}: {plain.text[-2000:]}"
+        return (
+            f"the plain run ended with {plain.returncode}, timed out {plain.timed_out}: {plain.text[-2000:]}"
+        )
     job, found = lived(host, ranks, seed, steps, True, env or {})
     if (job.returncode, found) == (0, expected):
         return ""
@@ -80,7 +82,9 @@ def difference(host: str | None, ranks: int, seed: int, steps: int, env: dict[st
     return "\n".join([*said, job.text[-2000:]])
 
 
-def search(host: str | None, ranks: int, seconds: float, seed: int = 0, env: dict[str, str] | None = None) -> None:
+def search(
+    host: str | None, ranks: int, seconds: float, seed: int = 0, env: dict[str, str] | None = None
+) -> None:
     """Seeds from the clock, or from the one that is given, until the time is over; raises where a run differs."""
     seed, end = seed or time.time_ns() // 1000 % 10**9, time.monotonic() + seconds
     print(f"process life, {host or 'no MPI'}, from seed {seed}", flush=True)

@@ -2,10 +2,10 @@
 //
 //   life SEED FIRST END LOG [NAME...]     steps FIRST to END of SEED; what they are follows from seed and number alone
 //
-// A run beside the heap and a plain one write the same lines (tests/heap/life/__init__.py compares them): contents, return
-// values, errno, what a child sees and what its parent sees afterwards. Addresses and times are in none. Steps that NAME
-// names are left out. Compiled with MPI (-DWITH_MPI) ranks do the same steps, each with contents of its own, and
-// exchange their blocks.
+// A run beside the heap and a plain one write the same lines (tests/heap/life/__init__.py compares them): contents,
+// return values, errno, what a child sees and what its parent sees afterwards. Addresses and times are in none. Steps
+// that NAME names are left out. Compiled with MPI (-DWITH_MPI) ranks do the same steps, each with contents of its own,
+// and exchange their blocks.
 #pragma once
 #include <fcntl.h>
 #include <signal.h>
@@ -74,7 +74,8 @@ bool is_left_out(const char* name);
 // A line of the log.
 [[gnu::format(printf, 1, 2)]] void say(const char* format, ...);
 
-// What a block contains; of altered ones each page is asked for by a system call, and one that cannot be read counts as such.
+// What a block contains; of altered ones each page is asked for by a system call, and one that cannot be read counts as
+// such.
 std::uint64_t sum(const byte* at, std::size_t size, bool altered = false);
 inline std::uint64_t sum(const Block& block) { return sum(block.at, block.at ? block.size : 0, block.altered); }
 std::uint64_t sum_of_all();

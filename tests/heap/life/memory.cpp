@@ -57,8 +57,8 @@ void whole(Draw& draw) {  // programs write all that malloc_usable_size says
 // All functions with values at the edges. Alignments are what the program asked for; nothing is written.
 void edges(Draw& draw) {
   constexpr std::size_t half = std::size_t(1) << 63, most = SIZE_MAX;
-  constexpr std::size_t values[] = {0,        1,    2,    3,        8,          24,   page - 1,  page,     page + 1,
-                                    100'000,  mib,  half, half - 1, half + 1,   most, most - 10, most / 2, most - page,
+  constexpr std::size_t values[] = {0,        1,    2,    3,        8,          24,   page - 1,   page,     page + 1,
+                                    100'000,  mib,  half, half - 1, half + 1,   most, most - 10,  most / 2, most - page,
                                     half / 2, 1234, 48,   64,       most / 100, 16,   most - 4095};
   const std::size_t a = draw.among(values), b = draw.among(values), which = draw.below(10);
   void* made = nullptr;
@@ -83,8 +83,8 @@ void edges(Draw& draw) {
                        reinterpret_cast<std::uintptr_t>(made) % alignment == 0;
   const std::size_t wanted = which == 1 || which == 3 ? a * b : which >= 4 && which <= 6 ? b : a;
   const bool room = !made || wanted > 64 * mib || malloc_usable_size(made) >= wanted;
-  say("%zu(%zx, %zx): %d errno %d code %d aligned %d room %d", which, a, b, made != nullptr, made || which == 6 ? 0 : errno, code,
-      aligned, room);
+  say("%zu(%zx, %zx): %d errno %d code %d aligned %d room %d", which, a, b, made != nullptr,
+      made || which == 6 ? 0 : errno, code, aligned, room);
   std::free(made);
 }
 
@@ -100,10 +100,25 @@ void written(Draw& draw) {
 void advised(Draw& draw) {
   Block& block = some(draw, true);
   const Pages pages = pages_of(block, draw);
-  constexpr int advice[] = {MADV_NORMAL,    MADV_RANDOM,   MADV_SEQUENTIAL,    MADV_WILLNEED,       MADV_DONTNEED,
-                            MADV_DONTNEED,  MADV_HUGEPAGE, MADV_NOHUGEPAGE,    MADV_DONTDUMP,       MADV_DODUMP,
-                            MADV_COLD,      MADV_PAGEOUT,  MADV_POPULATE_READ, MADV_POPULATE_WRITE, MADV_REMOVE,
-                            MADV_DONTNEED,  madv_collapse, madv_dontneed_locked, 999};
+  constexpr int advice[] = {MADV_NORMAL,
+                            MADV_RANDOM,
+                            MADV_SEQUENTIAL,
+                            MADV_WILLNEED,
+                            MADV_DONTNEED,
+                            MADV_DONTNEED,
+                            MADV_HUGEPAGE,
+                            MADV_NOHUGEPAGE,
+                            MADV_DONTDUMP,
+                            MADV_DODUMP,
+                            MADV_COLD,
+                            MADV_PAGEOUT,
+                            MADV_POPULATE_READ,
+                            MADV_POPULATE_WRITE,
+                            MADV_REMOVE,
+                            MADV_DONTNEED,
+                            madv_collapse,
+                            madv_dontneed_locked,
+                            999};
   const int chosen = draw.among(advice);
   if (chosen == MADV_REMOVE && is_left_out("MADV_REMOVE")) return;
   const int code = told(madvise(pages.at, pages.bytes, chosen));
@@ -238,7 +253,8 @@ void on_fault(int, siginfo_t* about, void*) {
 void barrier(Draw& draw) {
   const Block& block = some(draw, true);
   watched = pages_of(block, draw), faults = 0;
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_sigaction = on_fault, action.sa_flags = SA_SIGINFO;
   sigaction(SIGSEGV, &action, &before);
   mprotect(watched.at, watched.bytes, PROT_READ);
@@ -251,8 +267,8 @@ void barrier(Draw& draw) {
   sigaction(SIGSEGV, &before, nullptr);
 }
 
-// The kernel keeps pages of a block, as devices and networks do, while the program forks: what it reads then is what the
-// program has written since.
+// The kernel keeps pages of a block, as devices and networks do, while the program forks: what it reads then is what
+// the program has written since.
 void pinned(Draw& draw) {
   const Block& block = some(draw, true);
   const Pages pages = pages_of(block, draw);
@@ -313,10 +329,8 @@ void release(Block& block) {
     munlock(block.at, block.size);
     mmap(block.at, block.size, readable_and_writable, anonymous | MAP_FIXED, -1, 0);
   }
-  if (block.of_mpi)
-    free_of_mpi(block.at);
-  else
-    std::free(block.at);
+  if (block.of_mpi) free_of_mpi(block.at);
+  else std::free(block.at);
   block.at = nullptr;
   block.altered = block.of_mpi = false;
 }

@@ -1,4 +1,5 @@
-// Steps with other ranks: blocks that have gone through all that are sent, received into, combined and reached by peers.
+// Steps with other ranks: blocks that have gone through all that are sent, received into, combined and reached by
+// peers.
 #include "tests/heap/life/life.hpp"
 
 #ifndef WITH_MPI

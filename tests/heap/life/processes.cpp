@@ -142,10 +142,8 @@ int churn(std::uint64_t seed, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     const std::size_t k = draw.below(4), wanted = 1 + draw.below(200'000);
     if (own[k]) wrong += own[k][0] != byte(k) || own[k][size[k] - 1] != byte(k);
-    if (draw.below(2))
-      own[k] = static_cast<byte*>(std::realloc(own[k], wanted));
-    else
-      std::free(own[k]), own[k] = static_cast<byte*>(std::malloc(wanted));
+    if (draw.below(2)) own[k] = static_cast<byte*>(std::realloc(own[k], wanted));
+    else std::free(own[k]), own[k] = static_cast<byte*>(std::malloc(wanted));
     if (!own[k]) return wrong + 1000;
     size[k] = wanted, own[k][0] = own[k][size[k] - 1] = byte(k);
   }
@@ -211,7 +209,8 @@ void on_alarm(int) {
 }
 
 void alarms_while_allocating(Draw& draw) {
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_handler = on_alarm, action.sa_flags = SA_RESTART;
   sigaction(SIGALRM, &action, &before);
   alarms_left = 8;
@@ -235,7 +234,8 @@ void raised(Draw& draw) {
   stack_t stack{}, old{};
   stack.ss_size = 128 * kib, stack.ss_sp = std::malloc(stack.ss_size);
   if (draw.below(2)) sigaltstack(&stack, &old);
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_handler = on_raised, action.sa_flags = SA_ONSTACK;
   sigaction(SIGUSR2, &action, &before);
   raise(SIGUSR2);

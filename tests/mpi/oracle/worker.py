@@ -71,7 +71,9 @@ def main() -> None:
     from tests.mpi.oracle.counters import Counters  # its library is found when MPI is there
 
     directory = Path(sys.argv[1])
-    faulthandler.register(signal.SIGUSR1, file=open(directory / f"where.{WORLD.rank}", "w"))  # noqa: SIM115
+    where = open(directory / f"where.{WORLD.rank}", "w")  # noqa: SIM115
+    faulthandler.enable(where)
+    faulthandler.register(signal.SIGUSR1, where)
     answers = os.open(directory / "answers", os.O_WRONLY)
     counters = Counters()
     cases = lines(directory / f"cases.{WORLD.rank}")
