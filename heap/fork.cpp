@@ -1,24 +1,30 @@
 // A fork and the heap.
 //
 //   before, in the parent    lock; the region is no longer shared; ranges that peers are using now, which
-//                            reach/in_flight_buffers.hpp lists, are copied for the child
+//                            reach/in_flight_buffers.hpp lists, and ranges that must stay the parent's own (kept.hpp)
+//                            are copied for the child
 //                            every other block is mapped again, private and copy on write, at the same place and with
 //                            the access that it had
 //   fork
 //   parent                   the region is retired; unlock. Ranges that stayed shared become private at the next fork
-//   child                    maps the copies in place of the ranges in use; the region is retired; unlock
+//   child                    maps the copies in place of these ranges, and does what marks say; the region is retired;
+//                            unlock
 //
 // A fork in a signal handler may interrupt a call of this very thread that holds the lock: it does the same, but
 // leaves retiring the region to that call, as its last step, on both sides.
 //
 // Remapping goes through the C library's mmap, so that caches of registered memory, which hook it, notice.
-// vfork, posix_spawn and system never come here: their children share or replace all memory anyway.
+// vfork, posix_spawn and system never come here: their children share or replace all memory anyway. Handlers of
+// pthread_atfork do not run in _Fork, which is interposed therefore; nor in raw system calls, which nobody sees
+// (docs/running.md).
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -39,7 +45,7 @@ void note(const void* begin, std::size_t bytes, void*) {
     return blocks.exists() && range.begin < blocks.base() + blocks.size() && blocks.base() < range.end;
   };
   bool ours = meets(heap.blocks);
-  for (int i = 0; i < heap.retired_count; ++i) ours |= meets(heap.retired[i]);
+  for (std::size_t i = 0; i < heap.retired.size(); ++i) ours |= meets(heap.retired[i]);
   if (!ours || bytes == 0 || heap.in_flight.add(range)) return;
   if (heap.in_flight.size() == 0) {
     say("nearfield: no memory to keep parent and child apart at a fork\n");
@@ -71,22 +77,32 @@ bool make_private(Blocks& blocks, const Range& range, int protection) {
                          MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd, range.begin - blocks.base()) != MAP_FAILED;
 }
 
-// Copies from the file if it is open, since the range need not be readable.
+// Whether the file has data at `at`, up to which offset or from which on.
+bool has_data(int fd, off_t at, off_t end, off_t& next) {
+  const off_t data = lseek(fd, at, SEEK_DATA);
+  if (data != at) return next = data < 0 || data > end ? end : data, false;
+  const off_t hole = lseek(fd, at, SEEK_HOLE);
+  return next = hole < 0 || hole > end ? end : hole, true;
+}
+
+// Copies from the file if it is open, since the range need not be readable. What has no memory gets none in the copy.
 void copy_for_child(Blocks& blocks, const Range& range, int protection) {
   const auto bytes = std::size_t(range.end - range.begin);
   blocks.retired.shared = true;
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) at = nullptr;
   const int fd = blocks.file().get();
-  for (std::size_t done = 0; at && done < bytes;) {
-    const ssize_t got =
-        fd < 0 ? -1 : pread(fd, static_cast<char*>(at) + done, bytes - done, range.begin - blocks.base() + off_t(done));
-    if (got > 0) {
-      done += std::size_t(got);
-    } else {
-      if (protection & PROT_READ) std::memcpy(static_cast<char*>(at) + done, range.begin + done, bytes - done);
-      done = bytes;
+  if (at && fd < 0 && (protection & PROT_READ)) std::memcpy(at, range.begin, bytes);
+  const off_t begin = range.begin - blocks.base(), end = begin + off_t(bytes);
+  for (off_t from = begin, next = begin; at && fd >= 0 && from < end; from = next) {
+    if (!has_data(fd, from, end, next)) continue;
+    while (from < next) {
+      const ssize_t got = pread(fd, static_cast<char*>(at) + (from - begin), std::size_t(next - from), from);
+      if (got <= 0) break;
+      from += got;
     }
+    if (from < next && (protection & PROT_READ))
+      std::memcpy(static_cast<char*>(at) + (from - begin), range.begin + (from - begin), std::size_t(next - from));
   }
   if (heap.copies.add({range, protection, at})) return;
   say("nearfield: no memory to keep parent and child apart at a fork\n");
@@ -121,7 +137,34 @@ void snapshot(Blocks& blocks, std::byte* end) {
   }
 }
 
+// The block on whose bytes this thread runs, if any: a copy of a stack would be of an earlier moment.
+Range own_stack() {
+  auto* const here = static_cast<std::byte*>(__builtin_frame_address(0));
+  Blocks* const blocks = owner(here);
+  if (!blocks || std::size_t(here - blocks->base()) >= blocks->top_bytes()) return {};
+  std::uint32_t run = 0;
+  const auto found = blocks->run_at(std::size_t(here - blocks->base()), run);
+  return {blocks->base() + std::size_t(run) * page, blocks->base() + found.end};
+}
+
+void note_kept() {
+  const Range stack = heap.kept.size() || heap.keep_all ? own_stack() : Range{};
+  auto note_around = [&](std::byte* begin, std::byte* end) {
+    std::byte* const before = std::clamp(stack.begin, begin, end);
+    std::byte* const behind = std::clamp(stack.end, begin, end);
+    if (before > begin) note(begin, std::size_t(before - begin), nullptr);
+    if (end > behind) note(behind, std::size_t(end - behind), nullptr);
+  };
+  if (keeps_all()) {
+    if (heap.blocks.exists()) note_around(heap.blocks.base(), heap.blocks.base() + heap.blocks.top_bytes());
+    for (Blocks& blocks : heap.retired) note_around(blocks.base(), blocks.base() + blocks.top_bytes());
+    return;
+  }
+  for (const KeptRange& range : heap.kept) note_around(range.begin, range.end);
+}
+
 void prepare() {
+  if (heap.others[0]) heap.others[0]();
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -133,20 +176,21 @@ void prepare() {
   heap.copies.clear();
   heap.in_flight.clear();
   bool left = false;
-  for (int i = 0; i < heap.retired_count; ++i) left |= heap.retired[i].retired.shared;
+  for (std::size_t i = 0; i < heap.retired.size(); ++i) left |= heap.retired[i].retired.shared;
   if (heap.retiring) heap.shared.store(false, std::memory_order_relaxed);
   // SYNC: noted; a buffer that visit() misses is noted later, and then `shared` is false
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if ((heap.retiring || left) && heap.visit) heap.visit(note, nullptr);
+  if (heap.retiring || left) note_kept();
   merge_in_flight();
   // Ranges that earlier forks left shared become private once peers no longer use them.
-  for (int i = 0; i < heap.retired_count; ++i)
+  for (std::size_t i = 0; i < heap.retired.size(); ++i)
     if (heap.retired[i].retired.shared) snapshot(heap.retired[i], heap.retired[i].base() + heap.retired[i].top_bytes());
   if (heap.retiring) {
     ++heap.forks;
     snapshot(heap.blocks, heap.blocks.base() + (heap.interrupted ? heap.blocks.size() : heap.blocks.top_bytes()));
   }
-  if (heap.retiring || heap.retired_count) expect_child();
+  if (heap.retiring || heap.retired.size()) expect_child();
 }
 
 void finish(bool in_child) {
@@ -166,6 +210,7 @@ void parent() {
     if (copy.contents) munmap(copy.contents, std::size_t(copy.range.end - copy.range.begin));
   child_is_born();
   finish(false);
+  if (heap.others[1]) heap.others[1]();
 }
 
 void child() {
@@ -179,10 +224,12 @@ void child() {
     }
     if (copy.protection != (PROT_READ | PROT_WRITE)) protect(copy.range.begin, bytes, copy.protection);
   }
+  inherit_kept();
   heap.visit = nullptr;
   forget_children();
   if (!heap.retiring && !heap.interrupted && heap.blocks.exists()) heap.blocks.unmap();  // the parent keeps the region
   finish(true);
+  if (heap.others[2]) heap.others[2]();
 }
 
 }  // namespace
@@ -195,7 +242,7 @@ void retire(bool in_child) {
   heap.blocks.retired.inherited = in_child;
   if (in_child) heap.blocks.file().close(), heap.blocks.retired.shared = false;
   else heap.unsettled.store(true, std::memory_order_relaxed);
-  heap.retired[heap.retired_count++] = heap.blocks;
+  heap.retired.add(heap.blocks);  // begin_region() has seen to the room
   heap.blocks.forget();
 }
 
@@ -204,3 +251,34 @@ void retire(bool in_child) {
 [[gnu::constructor]] static void watch_forks() { pthread_atfork(prepare, parent, child); }
 
 }  // namespace nearfield::heap
+
+extern "C" {
+
+// Is called by name, never by the C library's own fork().
+__attribute__((visibility("default"))) pid_t _Fork() __THROW {
+  using Function = pid_t();
+  static Function* const next = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "_Fork"));
+  if (!next) return errno = ENOSYS, -1;
+  nearfield::heap::prepare();
+  const pid_t pid = next();
+  const int before = errno;
+  pid == 0 ? nearfield::heap::child() : nearfield::heap::parent();
+  errno = before;
+  return pid;
+}
+
+__attribute__((visibility("default"))) int nearfield_heap_kept(void (*visit)(const void*, std::size_t, void*),
+                                                               void* context) {
+  using namespace nearfield::heap;
+  const Lock lock;
+  for (const KeptRange& range : heap.kept) visit(range.begin, std::size_t(range.end - range.begin), context);
+  return keeps_all();
+}
+
+__attribute__((visibility("default"))) void nearfield_heap_beside(void (*prepare)(), void (*parent)(),
+                                                                  void (*child)()) {
+  const nearfield::heap::Lock lock;
+  nearfield::heap::heap.others[0] = prepare, nearfield::heap::heap.others[1] = parent,
+  nearfield::heap::heap.others[2] = child;
+}
+}

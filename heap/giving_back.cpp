@@ -146,7 +146,7 @@ void forget_children() {
   heap.mark = nullptr;  // the mapping stays, as the parent's mark
   for (int i = 0; i < heap.children_count; ++i) heap.children[i].mark.close();
   heap.children_count = 0;
-  for (int i = 0; i < heap.retired_count; ++i) {
+  for (std::size_t i = 0; i < heap.retired.size(); ++i) {
     heap.retired[i].file().close();
     heap.retired[i].retired.inherited = true;
     heap.retired[i].retired.shared = false;
@@ -164,7 +164,7 @@ void give_back_retired(std::size_t bytes, bool all) {
   const std::uint64_t fork = latest_with_children();
   const int pagemap = all ? -1 : open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   bool any = false, given = false;
-  for (int i = 0; i < heap.retired_count; ++i) {
+  for (std::size_t i = 0; i < heap.retired.size(); ++i) {
     Blocks& blocks = heap.retired[i];
     if (blocks.retired.inherited) continue;
     any = true;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -50,13 +51,22 @@ void read_settings() {
   heap.off |= address_space_is_scarce() || access("/proc/self/maps", R_OK) != 0;
 }
 
+// For one more retired region than there are.
+bool room_to_retire() {
+  if (!heap.retired.add({})) return false;
+  heap.retired.cut(heap.retired.size() - 1);
+  return true;
+}
+
 bool begin_region() {
   if (!heap.asked) read_settings();
   if (heap.off) return false;
-  if (heap.retired_count == most_retired || !heap.blocks.create(heap.region_bytes, heap.generation + 1)) {
+  if (!room_to_retire() || !heap.blocks.create(heap.region_bytes, heap.generation + 1)) {
     heap.off = true;
     return false;
   }
+  if (heap.retired.size() >= most_open) heap.retired[heap.retired.size() - most_open].file().close();
+  if (heap.spare.get() < 0) heap.spare = heap.blocks.file().duplicate();
   ++heap.generation;
   if (heap.placed) heap.blocks.place(heap.placement);
   heap.any.store(true, std::memory_order_relaxed);
@@ -66,9 +76,16 @@ bool begin_region() {
 
 }  // namespace
 
+int open_in_proc(const char* path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd >= 0 || errno != EMFILE || heap.spare.get() < 0) return fd;
+  heap.spare.close();
+  return open(path, O_RDONLY | O_CLOEXEC);  // the next region has another one to spare
+}
+
 Blocks* owner(const void* p) {
   if (heap.blocks.contains(p)) return &heap.blocks;
-  for (int i = 0; i < heap.retired_count; ++i)
+  for (std::size_t i = 0; i < heap.retired.size(); ++i)
     if (heap.retired[i].contains(p)) return &heap.retired[i];
   return nullptr;
 }
@@ -112,6 +129,8 @@ bool free(void* p) {
   Blocks* const blocks = owner(p);
   if (!blocks || !blocks->length(p)) return false;
   if (!lock.held()) return true;  // the block is lost, since the interrupted call holds the lock
+  if (heap.kept.size()) [[unlikely]]
+    release_kept(static_cast<std::byte*>(p), blocks->length(p));
   if (blocks == &heap.blocks) {
     blocks->free(p, heap.keep);
     give_back_retired(copied_on_the_way, false);
@@ -125,8 +144,8 @@ bool free(void* p) {
   if (blocks->used_bytes() == 0) {
     give_back_freed(*blocks, 0, blocks->top_bytes());  // peers may still map it
     blocks->unmap();
-    *blocks = heap.retired[--heap.retired_count];
-    heap.retired[heap.retired_count].forget();
+    *blocks = heap.retired[heap.retired.size() - 1];
+    heap.retired.cut(heap.retired.size() - 1);
   }
   return true;
 }
@@ -202,6 +221,6 @@ __attribute__((visibility("default"))) void nearfield_heap_stats(nearfield_heap_
   const Lock lock;
   const auto& now = heap.blocks.statistics();
   *out = {now.allocations, now.in_use, now.kept, now.highest, now.huge_extents, heap.forks};
-  for (int i = 0; i < heap.retired_count; ++i) out->bytes_in_use += heap.retired[i].used_bytes();
+  for (std::size_t i = 0; i < heap.retired.size(); ++i) out->bytes_in_use += heap.retired[i].used_bytes();
 }
 }

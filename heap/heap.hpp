@@ -12,13 +12,14 @@
 
 #include "engine/memory/collapsing.hpp"
 #include "heap/blocks.hpp"
+#include "heap/kept.hpp"
 #include "heap/mutex.hpp"
 #include "heap/system.hpp"
 
 namespace nearfield::heap {
 
 inline constexpr std::size_t threshold = 32 << 10;  // bytes; shorter blocks come from the next allocator
-inline constexpr int most_retired = 62;             // beyond it the heap is switched off
+inline constexpr std::size_t most_open = 62;        // files of retired regions; older ones give nothing back
 
 struct Range {
   std::byte *begin, *end;
@@ -78,10 +79,14 @@ struct Heap {
   bool placed = false;          // `placement` is valid
   nearfield_heap_placement placement = {};
   Blocks blocks;
-  Blocks retired[most_retired];
-  int retired_count = 0;
+  Table<Blocks> retired;
   std::uint64_t generation = 0, forks = 0;
   void (*visit)(void (*keep)(const void*, std::size_t, void*), void*) = nullptr;
+
+  Table<KeptRange> kept;
+  bool keep_all = false;     // by mlockall, or for want of memory for the table
+  File spare;                // given up to open a file where the program has no descriptor left
+  void (*others[3])() = {};  // what forks do besides, before, in the parent and in the child
 
   // Of the fork under way.
   Table<Range> in_flight;  // ranges that peers use

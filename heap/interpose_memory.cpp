@@ -33,7 +33,7 @@ int each_part(std::byte* begin, std::byte* end, Visit visit, Pass pass) {
         if (other.exists() && other.base() > begin) stop = std::min(stop, other.base());
       };
       limit(heap.blocks);
-      for (int i = 0; i < heap.retired_count; ++i) limit(heap.retired[i]);
+      for (std::size_t i = 0; i < heap.retired.size(); ++i) limit(heap.retired[i]);
     }
     if (const int failed = blocks ? visit(*blocks, begin, stop) : pass(begin, stop)) return failed;
     begin = stop;
@@ -95,6 +95,8 @@ extern "C" {
 EXPORT int madvise(void* address, std::size_t bytes, int advice) __THROW {
   using nearfield::heap::advise;
   constexpr int dontneed_locked = 24;
+  const int marked = nearfield::heap::mark(address, bytes, advice);
+  if (marked <= 0) return marked;
   const bool discards = advice == MADV_DONTNEED || advice == MADV_FREE || advice == dontneed_locked;
   auto* const begin = static_cast<std::byte*>(address);
   if (!discards || !heap.any.load(std::memory_order_relaxed) || reinterpret_cast<std::uintptr_t>(address) % page ||

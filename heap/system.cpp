@@ -58,7 +58,7 @@ class Line {
 }  // namespace
 
 bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces) {
-  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const int fd = open_in_proc("/proc/self/maps");
   if (fd < 0) return false;
   char text[4096];
   Line line;

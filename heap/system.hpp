@@ -1,5 +1,6 @@
 // System calls of the heap, which neither allocate nor call functions that this library interposes.
 #pragma once
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,6 +35,7 @@ class File {
     return fd_ >= 0 && fstat(fd_, &about) == 0 && is(about.st_dev, about.st_ino) ? fd_ : -1;
   }
   bool is(dev_t device, ino_t inode) const { return device == device_ && inode == inode_; }
+  File duplicate() const { return File(get() < 0 ? -1 : fcntl(fd_, F_DUPFD_CLOEXEC, 0)); }
   void close() {
     if (get() >= 0) ::close(fd_);
     fd_ = -1;
@@ -99,6 +101,8 @@ struct Piece {
   ino_t inode;
   bool sparse;  // shared memory of Nearfield: most of it has never been touched, and must not be
 };
+// Opens a file of /proc, also where the program has used up its descriptors (Heap::spare). -1: it cannot be had.
+int open_in_proc(const char* path);
 // Lists the mappings in [begin, end), cut to it. False: /proc/self/maps cannot be read, or there is no memory.
 bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces);
 

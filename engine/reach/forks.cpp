@@ -13,6 +13,7 @@
 #include "engine/base/made.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/reach/peers.hpp"
+#include "engine/reach/shared_heap.hpp"
 
 namespace nearfield::reach {
 namespace {
@@ -117,6 +118,11 @@ void prepare() {
     now.used.clear();
     now.copies.clear();
     peers->in_flight_buffers.visit([&](const void* address, std::size_t bytes) { note(segment, address, bytes); });
+    const SharedHeap* const heap = SharedHeap::find();
+    if (heap && heap->kept([](const void* begin, std::size_t bytes,
+                              void* segment) { note(*static_cast<memory::Segment*>(segment), begin, bytes); },
+                           &segment))
+      note(segment, segment.base(), segment.size());
     std::ranges::sort(now.used, {}, &Offsets::begin);
     arena->visit_untouched(memory::Component::alloc_mem,
                            [&](std::size_t offset, std::size_t bytes) { separate(segment, {offset, offset + bytes}); });
@@ -151,7 +157,11 @@ void watch_forks(memory::Arena& arena, Peers& peers) {
   fork_under_way();                                                  // made here, where memory may be lacking
   globals().forking_peers.store(&peers, std::memory_order_release);  // SYNC: watched-peers
   globals().forking_arena.store(&arena, std::memory_order_release);  // SYNC: watched-arena
-  static const bool watches = pthread_atfork(prepare, parent, child) == 0;
+  static const bool watches = [] {
+    const SharedHeap* const heap = SharedHeap::find();
+    if (heap) heap->beside(prepare, parent, child);
+    return heap || pthread_atfork(prepare, parent, child) == 0;
+  }();
   static_cast<void>(watches);
 }
 

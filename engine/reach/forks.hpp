@@ -2,7 +2,8 @@
 // ours lies in the segment, which both map.
 //
 //   before, in the parent    ranges that no peer uses become apart (memory/apart.hpp): copy on write on both sides
-//                            ranges that peers use (noted as in flight) are copied for the child
+//                            ranges that peers use (noted as in flight), or that are tied to the kernel or a device
+//                            (heap/kept.hpp), are copied for the child
 //   parent                   goes on; memory it frees is shared again, for the next allocation
 //   child                    maps the copies in their places. The segment is the parent's, so it allocates and frees
 //                            nothing there

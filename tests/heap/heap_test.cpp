@@ -337,9 +337,9 @@ TEST(Fork, LeaksNothing) {
     EXPECT_TRUE(child_succeeds([&] { return painted(p, 100000, std::uint64_t(i)); }));
   }
   // The files of the regions that still hold blocks, of the current one, and a mark for children.
-  EXPECT_LE(open_files(), before + std::size_t(nearfield::heap::heap.retired_count) + 2);
+  EXPECT_LE(open_files(), before + nearfield::heap::heap.retired.size() + 2);
   for (void* p : held) std::free(p);
-  EXPECT_LE(nearfield::heap::heap.retired_count, 4);
+  EXPECT_LE(nearfield::heap::heap.retired.size(), 4u);
 }
 
 TEST(Fork, WorksWhileThreadsAllocate) {

@@ -29,7 +29,7 @@ def test_forks_during_collectives(host: str) -> None:
 @pytest.mark.parametrize("host", BOTH)
 def test_forks_keep_allocated_memory_apart(host: str, heap: str) -> None:
     env = {"NEARFIELD_HEAP": heap}
-    good_scenarios(host, 2, "forks_allocated", "forks_window", env=env)
+    good_scenarios(host, 2, "forks_allocated", "forks_window", "forks_pinned", env=env)
 
 
 @pytest.mark.parametrize("protocol", ["auto", "mapped"])

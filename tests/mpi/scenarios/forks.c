@@ -1,6 +1,7 @@
 /* Large collectives on malloc'ed arrays, between forks and during those of a thread. */
 #include <sys/wait.h>
 #include "scenarios.h"
+#include "tests/heap/pinned.h"
 
 enum { count = 40000 };
 static int threads;
@@ -166,4 +167,36 @@ SCENARIO(forks_window) {
   }
   MPI_Win_free(&win);
   MPI_Free_mem(block);
+}
+
+/* What the kernel has pinned is the process's own after a fork, and a message from it has what the process stored. */
+static void fork_pinned(unsigned char* block, int bytes) {
+  memset(block, 'a', (size_t)bytes);
+  struct pinned buffer;
+  if (pin(&buffer, block, (size_t)bytes)) {
+    if (rank == 0) printf("no io_uring\n");
+    return;
+  }
+  for (int value = 'b'; value < 'e'; ++value) {
+    const pid_t child = fork();
+    if (child == 0) _exit(block[0] == value - 1 && block[bytes - 1] == value - 1 ? 0 : 1);
+    int status = 1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "the child sees stores of its parent");
+    memset(block, value, (size_t)bytes);
+    const int seen = seen_by_kernel(&buffer);
+    CHECK(seen == value, "the kernel sees '%c' in a pinned buffer, not '%c'", seen, value);
+    pass_on(block, block + bytes / 2, bytes / 2, value - rank);
+    memset(block, value, (size_t)bytes);
+  }
+  unpin(&buffer);
+}
+SCENARIO(forks_pinned) {
+  enum { bytes = 1 << 20 };
+  unsigned char *plain = malloc(bytes), *allocated;
+  MPI_Alloc_mem(bytes, MPI_INFO_NULL, &allocated);
+  fork_pinned(plain, bytes);
+  fork_pinned(allocated, bytes);
+  free(plain);
+  MPI_Free_mem(allocated);
 }
