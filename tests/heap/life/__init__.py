@@ -36,7 +36,7 @@ LEFT_OUT = {
 }
 # The same in ranks.
 LEFT_OUT_OF_RANKS = {
-    "child_that_stays": "what it sees may change (MPICH and Intel MPI, seed 530648702)",
+    "of_mpi": "memory of MPI that is freed and allocated again shows in older children (MPICH, seed 530648702)",
 }
 
 
