@@ -36,7 +36,7 @@ typedef enum nf_status {
   NF_NO_MEMORY = 4,
   NF_TIMEOUT = 5,     /* the text names the members that have not come */
   NF_DIED = 6,        /* a member has ended; the text names it */
-  NF_BROKEN = 7,      /* another member cannot go on, or makes another call */
+  NF_BROKEN = 7,      /* another member cannot go on, or makes another call or one of another length; the text says who */
   NF_TRUNCATED = 8,   /* a message is longer than the room for it */
   NF_INTERRUPTED = 9  /* by nf_set_look() */
 } nf_status;

@@ -40,8 +40,6 @@ int guarded(Body body) {
     return fail(failed.status, failed.what());
   } catch (const team::Died& died) {
     return fail(NF_DIED, died.what());
-  } catch (const team::Truncated& truncated) {
-    return fail(NF_TRUNCATED, truncated.what());
   } catch (const std::bad_alloc&) {
     return fail(NF_NO_MEMORY, "out of memory");
   } catch (const std::exception& broken) {

@@ -159,22 +159,25 @@ void ProcessGroup::look_before_call() const {
     throw Failed(NF_BROKEN, "the group is broken since a call in it has failed: " + why_broken_);
 }
 
-void ProcessGroup::give_up(const std::exception_ptr& why) {
+void ProcessGroup::break_off(const std::exception_ptr& why) {
   std::string text = "out of memory";
+  team::Break kind = team::Break::by_failure;
   try {
     std::rethrow_exception(why);
   } catch (const std::runtime_error& error) {
     text = error.what();
+    kind = team::kind_of(error);
   } catch (const OutOfMemory&) {
   }
-  team_->break_off();
-  {
-    const std::lock_guard lock(breaking_);
-    if (!broken()) {
-      why_broken_ = text;
-      broken_.store(true, std::memory_order_release);  // SYNC: group-broken
-    }
-  }
+  team_->break_off(text.c_str(), kind);
+  const std::lock_guard lock(breaking_);
+  if (broken()) return;
+  why_broken_ = text;
+  broken_.store(true, std::memory_order_release);  // SYNC: group-broken
+}
+
+void ProcessGroup::give_up(const std::exception_ptr& why) {
+  break_off(why);
   std::rethrow_exception(why);
 }
 
@@ -189,13 +192,15 @@ void ProcessGroup::give_up_late(std::uint64_t call, const std::string& doing) {
 
 // ---------------------------------------------------------------- collectives
 
-const char* ProcessGroup::collective(const CollectiveCall& what, StartedCall** started) {
+// A call of no bytes is a meeting, which finds members that have some.
+const char* ProcessGroup::collective(const CollectiveCall& given, StartedCall** started) {
+  CollectiveCall what = given;
+  if (!what.call.bytes) what = {.call = {collectives::Collective::barrier}};
   const std::lock_guard lock(calls_);
   look_before_call();
   const std::uint64_t arrival = arrivals_->begin();
-  const bool moves = what.call.bytes || collectives::operation(what.call.collective).moves_nothing();
-  if (size_ == 1 || !moves) {
-    if (moves) copy_alone(what.call);
+  if (size_ == 1) {
+    copy_alone(what.call);
     if (started) *started = new DoneAtOnce(*this, arrival);
     return "";
   }
@@ -224,9 +229,6 @@ const char* ProcessGroup::run_here(const CollectiveCall& what) {
   } catch (const team::Revoked&) {  // abandoned() has said so
     const std::uint64_t call = blocked_in_.exchange(0, std::memory_order_relaxed);
     give_up_late(call, team_->context().doing());
-  } catch (const team::Truncated&) {
-    blocked_in_.store(0, std::memory_order_relaxed);
-    throw;
   } catch (...) {
     blocked_in_.store(0, std::memory_order_relaxed);
     give_up(std::current_exception());
@@ -237,7 +239,7 @@ const char* ProcessGroup::run_here(const CollectiveCall& what) {
 
 const char* ProcessGroup::run_in_context(const collectives::Call& call) {
   context::CollectiveContext& context = team_->context();
-  if (team_->broken_off()) throw team::Broken("another member could not go on");
+  if (team_->broken_off()) team_->report_break("about to make a call");
   if (team_->plan().check) collectives::compare_calls(context, call);
   context.enter_collective(collectives::pack(call));
   const collectives::Algorithm* ran = nullptr;

@@ -51,7 +51,9 @@ class ProcessGroup final : public team::TeamUser {
   // The set's messenger waits until done(); `awaited(member)`: whose death ends the wait. False: `limit` ns have
   // passed, 0: the group's own.
   bool wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, std::uint64_t limit, const char* doing);
-  // Nobody can go on in this group: what has been thrown says why. Rethrows it.
+  // Nobody can go on in this group: what has been thrown says why.
+  void break_off(const std::exception_ptr& why);
+  // The same, and rethrows it.
   [[noreturn]] void give_up(const std::exception_ptr& why);
   [[noreturn]] void give_up_late(std::uint64_t call, const std::string& doing);
   bool broken() const { return broken_.load(std::memory_order_acquire); }  // SYNC: group-broken

@@ -32,8 +32,9 @@ bool StartedCall::test(std::uint64_t nanoseconds) {
   try {
     return wait_for(nanoseconds);
   } catch (...) {
+    group_.break_off(std::current_exception());
     abandon();
-    group_.give_up(std::current_exception());
+    throw;
   }
 }
 
@@ -55,8 +56,9 @@ void StartedCall::wait(std::uint64_t limit) {
   try {
     if (!wait_for(limit)) group_.give_up_late(arrival_, arrival_ ? "in a collective call" : "in a message");
   } catch (...) {
+    group_.break_off(std::current_exception());
     abandon();
-    group_.give_up(std::current_exception());
+    throw;
   }
 }
 
@@ -67,7 +69,6 @@ void QueuedCollective::finish(nf_message*) {
 
 // Its body notices that the group is broken.
 void QueuedCollective::abandon() {
-  group_.team().break_off();
   while (!complete())
     if (!group_.process().progress().poll()) yield();
 }

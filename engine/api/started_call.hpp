@@ -25,7 +25,7 @@ class StartedCall {
  protected:
   virtual bool complete() const = 0;
   virtual bool awaits(int) const { return false; }  // that member of the set
-  virtual void abandon() = 0;                       // until nothing is under way
+  virtual void abandon() = 0;                       // until nothing is under way. pre: the group is broken
   ProcessGroup& group_;
 
  private:

@@ -161,7 +161,7 @@ void Leaving::run() {
       row_ = perform_here(*chooser_, context, first_->call);
       if (!row_) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
     } catch (const OutOfMemory&) {
-      context.team().break_off();  // the others are in it
+      context.team().break_off("out of memory");  // the others are in it
       error_ = std::current_exception();
     } catch (...) {
       error_ = std::current_exception();

@@ -25,14 +25,13 @@ void tree(CollectiveContext& context, const Call& call) {
   const std::uint64_t up = context.next_slot(), down = context.next_slot();
   auto* const out = static_cast<std::byte*>(call.recv);
   const std::size_t all = call.bytes * std::size_t(context.size());
-  Lengths lengths(context, call.bytes), lengths_down(context, all);
+  Lengths lengths(context, call);
   gather_up<Slots>(context, up, root, call.send, call.bytes, context.inputs(), lengths);
   if (context.rank() == root)
     for (int r = 0; r < context.size(); ++r) put(out + r * call.bytes, context.inputs()[r], call.bytes);
-  pass_down<Slots>(context, down, root, out, out, all, lengths_down, lengths.longest() * std::size_t(context.size()));
+  pass_down<Slots>(context, down, root, out, out, all, lengths);
   context.have_met_slots(up);
   lengths.report();
-  lengths_down.report();
 }
 
 void rounds(CollectiveContext& context, const Call& call) {

@@ -18,9 +18,9 @@ void slots(CollectiveContext& context, const Call& call) {
 void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
   const std::uint64_t up = context.next_slot(), down = context.next_slot();
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   reduce_up<Slots>(context, up, root, call, call.count, call.recv, lengths);
-  pass_down<Slots>(context, down, root, call.recv, call.recv, call.bytes, lengths, lengths.longest());
+  pass_down<Slots>(context, down, root, call.recv, call.recv, call.bytes, lengths);
   context.have_met_slots(up);
   lengths.report();
 }

@@ -10,26 +10,26 @@ namespace {
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
   const std::uint64_t seq = Ring::next(context);
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   if (context.rank() == call.root) {
     stage(Ring::reserve(context, seq), call.send, call.bytes);
     Ring::publish(context, seq, call.bytes);
   } else {
     const std::byte* const from = Ring::wait(context, call.root, seq);
     const std::size_t bytes = Ring::bytes(context, call.root, seq);
-    lengths.look(call.root, bytes);
+    lengths.look(bytes);
     put(call.recv, from, std::min(bytes, call.bytes));
   }
   Ring::finish(context, seq);
-  lengths.report(context.team().exact_bcast);
+  lengths.report();
 }
 
 void tree(CollectiveContext& context, const Call& call) {
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   rooted_by_tree(context, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
     pass_down<Ring>(context, seq, call.root, call.send, call.recv, call.bytes, lengths);
   });
-  lengths.report(context.team().exact_bcast);
+  lengths.report();
 }
 
 // For oversubscribed teams: all members meet, so that one event wakes all, instead of the root waking one after
@@ -40,13 +40,13 @@ void met(CollectiveContext& context, const Call& call) {
   if (context.rank() == call.root) stage(mine, call.send, call.bytes);
   context.publish_slot(seq, call.bytes);
   context.meet_slots(seq);
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   if (context.rank() != call.root) {
     const std::size_t bytes = context.slot_bytes(call.root, seq);
-    lengths.look(call.root, bytes);
+    lengths.look(bytes);
     put(call.recv, context.slot(call.root, seq), std::min(bytes, call.bytes));
   }
-  lengths.report(context.team().exact_bcast);
+  lengths.report();
 }
 
 void pipeline(CollectiveContext& context, const Call& call) {

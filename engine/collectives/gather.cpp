@@ -10,7 +10,7 @@ namespace {
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
   const std::uint64_t seq = Ring::next(context);
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   if (context.rank() == call.root) {
     auto* out = static_cast<std::byte*>(call.recv);
     put(out + call.root * call.bytes, call.send, call.bytes);
@@ -18,7 +18,7 @@ void small(CollectiveContext& context, const Call& call) {
       const int r = (call.root + i) % context.size();
       const std::byte* const from = Ring::wait(context, r, seq);
       const std::size_t bytes = Ring::bytes(context, r, seq);
-      lengths.look(r, bytes);
+      lengths.look(bytes);
       put(out + r * call.bytes, from, std::min(bytes, call.bytes));
     }
   } else {
@@ -30,7 +30,7 @@ void small(CollectiveContext& context, const Call& call) {
 }
 
 void tree(CollectiveContext& context, const Call& call) {
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   rooted_by_tree(context, branch_bytes(context.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
     gather_up<Ring>(context, seq, call.root, call.send, call.bytes, context.inputs(), lengths);
     if (context.rank() != call.root) return;

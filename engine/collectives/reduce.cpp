@@ -10,11 +10,11 @@ namespace {
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
   const std::uint64_t seq = Ring::next(context);
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   if (context.rank() == call.root) {
     const auto inputs = operands(context, call.send, [&](int r) {
       const std::byte* const theirs = Ring::wait(context, r, seq);
-      lengths.look(r, Ring::bytes(context, r, seq));
+      lengths.look(Ring::bytes(context, r, seq));
       return theirs;
     });
     combine(call, call.recv, inputs, call.count);
@@ -28,11 +28,11 @@ void small(CollectiveContext& context, const Call& call) {
 
 void tree(CollectiveContext& context, const Call& call) {
   const std::size_t longest = reducing::associative(call.type) ? call.bytes : branch_bytes(context.shape(), call.bytes);
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   rooted_by_tree(context, longest, [&]<class Ring>(std::uint64_t seq, Ring) {
     reduce_up<Ring>(context, seq, call.root, call, call.count, call.recv, lengths);
   });
-  if (context.rank() == call.root) lengths.report();
+  lengths.report();
 }
 
 void pipeline(CollectiveContext& context, const Call& call) {

@@ -60,7 +60,7 @@ void line(CollectiveContext& context, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.send);
   const Slice own = parts.of(context.rank());
   const std::uint64_t seq = context.next_line();
-  Lengths lengths(context, bytes);
+  Lengths lengths(context, call, bytes);
   std::byte* const mine = context.reserve_line(seq);
   stage(mine, in, bytes);
   context.publish_line(seq, bytes);
@@ -68,7 +68,7 @@ void line(CollectiveContext& context, const Call& call) {
     const bool overlaps = in == call.recv && own.begin > 0 && own.begin < own.size();  // our operand and our result
     const auto inputs = operands(context, (overlaps ? mine : in) + own.begin, [&](int r) {
       const std::byte* const theirs = context.wait_line(r, seq);
-      lengths.look(r, context.line_bytes(r, seq));
+      lengths.look(context.line_bytes(r, seq));
       return theirs + own.begin;
     });
     combine_bytes(call, call.recv, inputs, own.size());
@@ -82,10 +82,10 @@ void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
   const Division parts(call, context);
   const std::uint64_t up = context.next_slot(), down = context.next_slot();
-  Lengths lengths(context, parts.count() * parts.element);
+  Lengths lengths(context, call, parts.count() * parts.element);
   void* const all = context.rank() == root ? context.reserve_slot(down) : nullptr;
   reduce_up<Slots>(context, up, root, call, parts.count(), all, lengths);
-  scatter_parts_down<Slots>(context, down, root, all, call.recv, [&](int r) { return parts.at(r); });
+  scatter_parts_down<Slots>(context, down, root, all, call.recv, [&](int r) { return parts.at(r); }, lengths);
   context.have_met_slots(up);
   lengths.report();
 }

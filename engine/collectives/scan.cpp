@@ -30,13 +30,13 @@ template <class Ring>
 void from_below(CollectiveContext& context, const Call& call) {
   const std::uint64_t seq = Ring::next(context);
   const int me = context.rank();
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   stage(Ring::reserve(context, seq), call.send, call.bytes);
   Ring::publish(context, seq, call.bytes);
   const auto inputs = context.inputs();
   for (int r = 0; r < me; ++r) {
     inputs[r] = Ring::wait(context, r, seq);
-    lengths.look(r, Ring::bytes(context, r, seq));
+    lengths.look(Ring::bytes(context, r, seq));
   }
   inputs[me] = call.send;
   combine_own(context, call, call.recv, inputs, call.count);

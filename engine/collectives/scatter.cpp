@@ -10,7 +10,7 @@ namespace {
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
   const std::uint64_t seq = Ring::next(context);
-  Lengths lengths(context, call.bytes * context.size());
+  Lengths lengths(context, call);
   if (context.rank() == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
     stage(Ring::reserve(context, seq), in, call.bytes * context.size());
@@ -18,8 +18,9 @@ void small(CollectiveContext& context, const Call& call) {
     put(call.recv, in + call.root * call.bytes, call.bytes);
   } else {
     const std::byte* const from = Ring::wait(context, call.root, seq);
-    lengths.look(call.root, Ring::bytes(context, call.root, seq));
-    put(call.recv, from + context.rank() * call.bytes, call.bytes);
+    const std::size_t bytes = Ring::bytes(context, call.root, seq) / std::size_t(context.size());
+    lengths.look(bytes);
+    put(call.recv, from + context.rank() * bytes, std::min(bytes, call.bytes));
   }
   Ring::finish(context, seq);
   lengths.report();
@@ -30,7 +31,7 @@ void lines(CollectiveContext& context, const Call& call) {
   const int p = context.size(), me = context.rank();
   const std::uint64_t last = context.next_line(unsigned(p - 1));
   const auto line_of = [&](int member) { return last - std::uint64_t((call.root - member + p) % p - 1); };
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   if (me == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
     for (int i = 1; i < p; ++i) {
@@ -42,7 +43,7 @@ void lines(CollectiveContext& context, const Call& call) {
   } else {
     const std::byte* const from = context.wait_line(call.root, line_of(me));
     const std::size_t bytes = context.line_bytes(call.root, line_of(me));
-    lengths.look(call.root, bytes);
+    lengths.look(bytes);
     put(call.recv, from, std::min(bytes, call.bytes));
   }
   context.finish_line(last);
@@ -51,7 +52,7 @@ void lines(CollectiveContext& context, const Call& call) {
 bool lines_ready(CollectiveContext& context, const Call&) { return context.line_ready(unsigned(context.size() - 1)); }
 
 void tree(CollectiveContext& context, const Call& call) {
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   rooted_by_tree(context, call.bytes * std::size_t(context.size()), [&]<class Ring>(std::uint64_t seq, Ring) {
     scatter_down<Ring>(context, seq, call.root, call.send, call.recv, call.bytes, lengths);
   });

@@ -30,8 +30,7 @@ bool in_place_at_root(const context::CollectiveContext& context, const Call& cal
          (op.in_place == InPlace::own_block_of_send && recv == send + at);
 }
 
-// Returns the number of parts to share out: some for every CPU, but none too short. It is equal for all lengths of a
-// class, since wrong programs give members different lengths.
+// Returns the number of parts to share out: some for every CPU, but none too short.
 std::size_t parts_of(const context::CollectiveContext& context, const Call& call) {
   constexpr std::size_t least = 64 << 10;  // bytes of one part
   const auto p = std::size_t(context.size());
@@ -42,40 +41,36 @@ std::size_t parts_of(const context::CollectiveContext& context, const Call& call
                                  std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
 }
 
-// Returns the call cut to the length that all members have, unless its vectors consist of blocks; exchanged_block()
-// cuts those. No bytes if some member has less than an element.
-Call shortest(const context::CollectiveContext& context, const Call& call) {
-  Call common = call;
+// Whether members' lengths differ so that some member has an error. All members see the same, and end the call then,
+// before anything has moved.
+struct Compared {
+  bool differ = false, in_step = true;
+};
+Compared compare_exchanged(const context::CollectiveContext& context, const Call& call) {
   const Operation& op = operation(call.collective);
-  if (!op.reduces() && op.gets.amount == Amount::blocks) return common;
-  bool differ = false;
+  const bool from_root = op.gives.who == Who::root;
+  const std::size_t of_root = exchanged_length(context, op.rooted() ? call.root : context.rank());
+  Compared found;
   for (int r = 0; r < context.size(); ++r) {
     const std::size_t theirs = exchanged_length(context, r);
-    differ |= theirs != call.bytes;
-    common.bytes = std::min(common.bytes, theirs);
+    if (theirs == of_root) [[likely]]
+      continue;
+    found.differ |= unequal(context, call.collective, from_root ? of_root : theirs, from_root ? theirs : of_root);
+    if (theirs == context::no_length || of_root == context::no_length) found = {true, false};
   }
-  if (!differ || !op.reduces()) [[likely]]
-    return common;
-  constexpr std::size_t longest_element = 64;
-  const std::size_t element = call.bytes / call.count;
-  if (common.bytes < longest_element) common.bytes = 0;
-  common.count = common.bytes / element;
-  common.bytes = common.count * element;
-  return common;
+  return found;
+}
+void report_exchanged(const context::CollectiveContext& context, const Call& call) {
+  if (const Compared found = compare_exchanged(context, call); found.differ) [[unlikely]]
+    context.report_lengths(found.in_step);
 }
 
-// Called at the end: reports a member that has more data for us than we expect; or less, if a part of our result is
-// missing then or the host would report it.
-void report_lengths(const context::CollectiveContext& context, const Call& call) {
-  const Operation& op = operation(call.collective);
-  if (!op.gets.has(context.rank(), call.root)) return;
-  Lengths lengths(context, call.bytes);
-  const bool from_below = op.combines == Combines::up_to_own || op.combines == Combines::before_own;
-  if (op.gives.who == Who::root) lengths.look(call.root, exchanged_length(context, call.root));
-  else
-    for (int r = 0; r < (from_below ? context.rank() : context.size()); ++r)
-      lengths.look(r, exchanged_length(context, r));
-  lengths.report(op.reduces() || (call.collective == Collective::bcast && context.team().exact_bcast));
+// Returns the call as its row runs it: a vector that is longer than the root's is filled as far as that goes; blocks
+// exchanged_block() cuts.
+Call as_sent(const context::CollectiveContext& context, const Call& call) {
+  Call sent = call;
+  if (call.collective == Collective::bcast) sent.bytes = std::min(call.bytes, exchanged_length(context, call.root));
+  return sent;
 }
 
 }  // namespace
@@ -100,19 +95,19 @@ bool run(context::CollectiveContext& context, const Algorithm& algorithm, const 
     const std::size_t parts = parts_of(context, call);
     const auto work = [&](std::size_t part) {
       const Slice ranks = share(std::size_t(context.size()), parts, part);
-      const Call common = shortest(context, call);
-      if (common.bytes) algorithm.share(context, common, int(ranks.begin), int(ranks.end));
+      if (!compare_exchanged(context, call).differ)
+        algorithm.share(context, as_sent(context, call), int(ranks.begin), int(ranks.end));
     };
     // By reference, since an allocation could fail on this member alone.
     if (!context.exchange_and_work(send, recv, note, parts, std::ref(work))) return false;
-    scatter_gaps(context, call);
-    report_lengths(context, call);
+    report_exchanged(context, call);
+    scatter_gaps(context, as_sent(context, call));
     return true;
   }
-  if (!context.exchange_buffers(send, recv, note)) return false;
-  const Call common = shortest(context, call);
-  if (common.bytes) algorithm.run(context, common);
-  report_lengths(context, call);
+  const bool reached = context.exchange_buffers(send, recv, note);
+  report_exchanged(context, call);
+  if (!reached) return false;
+  algorithm.run(context, as_sent(context, call));
   return true;
 }
 

@@ -15,7 +15,7 @@ void CollectiveContext::publish_buffers(Buffer send, Buffer recv, std::uint64_t 
   BufferExchange& mine = mine_->exchange[++exchanges_ % 2];
   mine.send = agreement_->place(send.address, send.bytes);
   mine.recv = agreement_->place(recv.address, recv.bytes);
-  mine.note = note;
+  mine.note = note | exchanges_ << note_bits;
   own_send_ = send;
   own_recv_ = recv;
   post_empty();

@@ -253,33 +253,36 @@ void CollectiveContext::post_word(std::uint64_t tick) {
   wake_waiters(What::posted, tick);
 }
 
+// Wrong programs come with different numbers of parts: the last member's counts.
 void CollectiveContext::work_together(std::size_t parts, const std::function<void(std::size_t part)>& work) {
   const std::uint64_t round = ++rounds_together_ & 0xffffffff;
   gate_target_ += size_;
-  done_target_ += parts;
-  const std::uint64_t target = gate_target_, done_target = done_target_;
   auto& open = gate_->parts;
   auto& done = gate_->done;
-  if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == target) {  // SYNC: gate
-    open.store(round << 32, std::memory_order_release);                     // SYNC: parts; all members have arrived
+  if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == gate_target_) {      // SYNC: gate
+    open.store(round << 32 | std::uint64_t(parts) << 16, std::memory_order_release);  // SYNC: parts; all have arrived
     if (parts > 1) wake_everybody();
   }
+  const auto is_open = [&](std::uint64_t now) { return now >> 32 == round; };
+  const auto left = [](std::uint64_t now) { return (now & 0xffff) < (now >> 16 & 0xffff); };
+  bool counted = false;
   for (;;) {
     std::uint64_t next = open.load(std::memory_order_acquire);  // SYNC: parts
-    while (next >> 32 == round && (next & 0xffffffff) < parts) {
+    if (is_open(next) && !std::exchange(counted, true)) done_target_ += next >> 16 & 0xffff;
+    while (is_open(next) && left(next)) {
       // SYNC: parts
       if (!open.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
-      work(next & 0xffffffff);
+      work(next & 0xffff);
       // A member that sees all parts done sees their stores.
-      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target) wake_everybody();  // SYNC: parts-done
-      next = open.load(std::memory_order_acquire);                                            // SYNC: parts
+      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target_) wake_everybody();  // SYNC: parts-done
+      next = open.load(std::memory_order_acquire);                                             // SYNC: parts
     }
-    if (done.load(std::memory_order_acquire) >= done_target) return;  // SYNC: parts-done
+    if (counted && done.load(std::memory_order_acquire) >= done_target_) return;  // SYNC: parts-done
     wait(
         [&] {
-          if (done.load(std::memory_order_acquire) >= done_target) return true;  // SYNC: parts-done
-          const std::uint64_t now = open.load(std::memory_order_acquire);        // SYNC: parts
-          return now >> 32 == round && (now & 0xffffffff) < parts;
+          if (counted && done.load(std::memory_order_acquire) >= done_target_) return true;  // SYNC: parts-done
+          const std::uint64_t now = open.load(std::memory_order_acquire);                    // SYNC: parts
+          return is_open(now) && (!counted || left(now));
         },
         [&](int m) { return words_[m]->posted.load(std::memory_order_relaxed) < tick_; }, {everybody});
   }
@@ -338,35 +341,81 @@ void CollectiveContext::inspect(std::uint64_t elapsed, bool (*lacking)(void*, in
   else process_.hang_reporter()->waits(elapsed, awaited);
 }
 
-// Members count their calls, so a mismatch is certain: a member that has begun a later call has done its part of ours,
-// which two looks in a row would have found. Members that differ in length alone report it themselves if they run the
-// same row, and may only be late.
+// A member overwrites its oldest call before it counts the new one.
+std::uint64_t CollectiveContext::call_of(int member, std::uint64_t number) const {
+  const ContextControlBlock& theirs = *words_[member];
+  const auto known = [&](std::uint64_t begun) { return begun >= number && begun - number < calls_known - 1; };
+  if (!number || !known(theirs.calls.load(std::memory_order_acquire))) return 0;                   // SYNC: calls
+  const std::uint64_t call = theirs.called[number % calls_known].load(std::memory_order_acquire);  // SYNC: called
+  return known(theirs.calls.load(std::memory_order_relaxed)) ? call : 0;
+}
+
+// Members count their calls and keep what they were, so a mismatch is certain. One that has begun a later call has done
+// its part of ours, which two looks in a row would have found. Members that differ in length alone report it themselves
+// if they run the same row, and may only be late.
 void CollectiveContext::look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument) {
-  constexpr std::uint64_t late = 5'000'000'000;
-  const std::uint64_t ours = mine_->doing.load(std::memory_order_relaxed);
-  if (!ours || !calls_) return;
+  constexpr std::uint64_t late = 1'000'000'000;
+  if (!mine_->doing.load(std::memory_order_relaxed) || !calls_) return;
+  const team::Services& services = process_.services();
+  const std::uint64_t ours = call_of(rank_, calls_);
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !lacking(argument, r)) continue;
-    const std::uint64_t begun = words_[r]->calls.load(std::memory_order_acquire);   // SYNC: calls
-    const std::uint64_t theirs = words_[r]->doing.load(std::memory_order_acquire);  // SYNC: doing
-    if (begun < calls_ || (begun == calls_ && (!theirs || theirs == ours))) continue;
-    if (words_[r]->calls.load(std::memory_order_relaxed) != begun) continue;
-    const bool same_but_length = begun == calls_ && !((theirs ^ ours) & ~process_.services().length_of_doing());
-    if (same_but_length && elapsed < late) continue;
-    const Suspect seen{calls_, begun, theirs, r};
-    if (std::exchange(suspect_, seen) != seen) return;
-    team_.break_off();
-    throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) + " is " +
-                 process_.services().describe(theirs) + " where rank " + std::to_string(rank_) + " is " + doing() +
-                 (begun > calls_ ? ", and has passed that" : ""));
+    const std::uint64_t begun = words_[r]->calls.load(std::memory_order_acquire);  // SYNC: calls
+    if (begun < calls_) continue;
+    const std::uint64_t theirs = call_of(r, calls_);
+    const bool same = theirs == ours || theirs == 0;
+    if (same && begun == calls_) continue;
+    const bool other_length = !same && !((theirs ^ ours) & ~services.length_of_doing());
+    if (other_length && elapsed < late) continue;
+    const std::uint64_t now = words_[r]->doing.load(std::memory_order_relaxed);
+    const Suspect seen{calls_, begun, now, r};
+    if (same && std::exchange(suspect_, seen) != seen) return;
+    if (other_length) report_lengths(false);
+    const auto rank = [](int member) { return "rank " + std::to_string(member); };
+    std::string text = rank(r) + " of a communicator of " + std::to_string(size_) + " is " +
+                       services.describe(same ? now : theirs) + " where " + rank(rank_) + " is " +
+                       services.describe(ours);
+    if (begun > calls_) text += same ? ", and has passed that" : ", and has gone on";
+    team_.break_off(text.c_str());
+    throw Broken(text);
   }
 }
 
-void CollectiveContext::report_lengths(int member, std::size_t theirs, std::size_t ours) const {
-  const std::string text = "rank " + std::to_string(member) + " has " + std::to_string(theirs) + " bytes where rank " +
-                           std::to_string(rank_) + " expects " + std::to_string(ours) + ", " + doing();
-  if (theirs > ours) throw Truncated(text);
-  throw Broken(text);
+// As "in allreduce rank 1 has 16 bytes where ranks 0, 2 have 8 bytes": the rarest length first.
+std::string CollectiveContext::describe_lengths() const {
+  const team::Services& services = process_.services();
+  const std::uint64_t of_length = services.length_of_doing();
+  struct Group {
+    std::uint64_t bytes;
+    std::vector<int> members;
+  };
+  std::vector<Group> groups;
+  for (int r = 0; r < size_; ++r) {
+    const std::uint64_t call = call_of(r, calls_);
+    if (!call) continue;
+    const auto same = std::ranges::find(groups, call & of_length, &Group::bytes);
+    if (same == groups.end()) groups.push_back({call & of_length, {r}});
+    else same->members.push_back(r);
+  }
+  if (groups.size() < 2) return "ranks are out of step after a call of different lengths, " + doing();
+  std::ranges::stable_sort(groups, {}, [](const Group& group) { return group.members.size(); });
+  std::string text;
+  constexpr std::size_t most_groups = 4, most_members = 8;
+  for (std::size_t g = 0; g < std::min(groups.size(), most_groups); ++g) {
+    const auto& [bytes, members] = groups[g];
+    text += (g == 0 ? "" : g == 1 ? " where " : ", ") + std::string(members.size() == 1 ? "rank " : "ranks ");
+    for (std::size_t i = 0; i < std::min(members.size(), most_members); ++i)
+      text += (i ? ", " : "") + std::to_string(members[i]);
+    if (members.size() > most_members) text += " and " + std::to_string(members.size() - most_members) + " more";
+    text += (members.size() == 1 ? " has " : " have ") + std::to_string(bytes) + " bytes";
+  }
+  return text + ", " + services.describe(call_of(rank_, calls_));
+}
+
+void CollectiveContext::report_lengths(bool in_step) const {
+  const std::string text = describe_lengths();
+  if (!in_step) team_.break_off(text.c_str(), team::Break::by_lengths);
+  throw team::UnequalLengths(text);
 }
 
 }  // namespace nearfield::context

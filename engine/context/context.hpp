@@ -24,7 +24,7 @@ class Fiber;
 namespace nearfield::context {
 
 using team::Broken, team::MemberControlBlock, team::Peer, team::Process, team::ProcessHeader, team::Refused,
-    team::Shape, team::Team, team::Tree, team::Truncated, team::What, team::everybody;
+    team::Shape, team::Team, team::Tree, team::What, team::everybody;
 
 class CollectiveContext final : memory::CopyBuffers::Holder {
  public:
@@ -48,7 +48,10 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   std::byte* reserve_slot(std::uint64_t seq);
   void publish_slot(std::uint64_t seq, std::size_t bytes);
   const std::byte* wait_slot(int member, std::uint64_t seq);  // returns its payload
-  std::size_t slot_bytes(int member, std::uint64_t seq) const { return words_[member]->slot[seq % slots].bytes; }
+  std::size_t slot_bytes(int member, std::uint64_t seq) const {
+    const Slot& theirs = words_[member]->slot[seq % slots];
+    return theirs.seq.load(std::memory_order_relaxed) == seq ? theirs.bytes : no_length;
+  }
   // After publish_slot: waits until all members have published `seq`.
   void meet_slots(std::uint64_t seq);
   // pre: all members have published `seq`, known by other means than meet_slots().
@@ -73,11 +76,13 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   // Begins rounds in which all wait for all, or of a rooted operation. `length`: of this member's vector or block.
   void begin_rounds(std::size_t length);
   void begin_rooted_rounds(std::size_t length);
-  // Returns the length that a member has published with a tick that it has posted.
+  // Returns the length that a member has published with its buffer of a tick.
   std::size_t published_length(int member, std::uint64_t tick) const {
-    if (place_of(member, tick) >> sum_shift == sum_of(length_)) [[likely]]
+    const std::uint64_t sum = place_of(member, tick) >> sum_shift;
+    if (sum == sum_of(length_, tick)) [[likely]]
       return length_;
-    return words_[member]->lengths[tick % buffers];
+    const std::size_t theirs = words_[member]->lengths[tick % buffers];
+    return sum == sum_of(theirs, tick) ? theirs : no_length;
   }
   std::size_t buffer_bytes() const { return shape_.buffer_bytes; }  // of one member in one round, at most
   // How a round's bytes are used; kinds of stores are tried separately for each.
@@ -129,7 +134,13 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void end_exchange();
   const std::byte* send_of(int member) const { return exchanged_send_[member]; }
   std::byte* recv_of(int member) const { return exchanged_recv_[member]; }
-  std::uint64_t note_of(int member) const { return words_[member]->exchange[exchanges_ % 2].note; }
+  static constexpr unsigned note_bits = 48;
+  // ~0: it has not published any in this exchange.
+  std::uint64_t note_of(int member) const {
+    const std::uint64_t note = words_[member]->exchange[exchanges_ % 2].note;
+    return note >> note_bits == (exchanges_ & 0xffff) ? note & ((std::uint64_t{1} << note_bits) - 1)
+                                                      : ~std::uint64_t{0};
+  }
 
   // Collective, for teams with a gate: once all members have arrived, running members do parts 0.. of the work until
   // none is left; all leave when all parts are done. Members that sleep meanwhile wake once.
@@ -161,15 +172,17 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
   // The same for a call that all members make.
   void enter_collective(std::uint64_t packed_call) {
-    mine_->doing.store(0, std::memory_order_relaxed);
-    mine_->calls.store(++calls_, std::memory_order_release);     // SYNC: calls
-    mine_->doing.store(packed_call, std::memory_order_release);  // SYNC: doing
+    mine_->called[++calls_ % calls_known].store(packed_call, std::memory_order_release);  // SYNC: called
+    mine_->calls.store(calls_, std::memory_order_release);                                // SYNC: calls
+    mine_->doing.store(packed_call, std::memory_order_relaxed);
   }
   void leave() { mine_->doing.store(0, std::memory_order_relaxed); }
   // Describes our call.
   std::string doing() const;
-  // Reports that the members' lengths of a call differ. Throws Truncated or Broken.
-  [[noreturn]] void report_lengths(int member, std::size_t theirs, std::size_t ours) const;
+  // Which members have which length in our call.
+  std::string describe_lengths() const;
+  // Reports that they differ. Throws UnequalLengths. `in_step`: all that we see have published one.
+  [[noreturn]] void report_lengths(bool in_step = true) const;
 
   // Scratch for the collectives: `size` pointers each.
   std::span<const void*> inputs() { return inputs_; }
@@ -199,7 +212,9 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument);
 
  private:
-  // Throws if a member that is waited for is in another call than we are, or has finished ours.
+  // The member's call of that number; 0: it has not begun it, or has begun too many since.
+  std::uint64_t call_of(int member, std::uint64_t number) const;
+  // Throws if a member that is waited for has made another call than ours, or has finished ours.
   void look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument);
   void settle_staging();
   struct Held {
@@ -215,11 +230,13 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
     int reader = 0;
   };
   // Fields of ContextControlBlock::place: offset in the segment, a multiple of 64; the kind of stores that filled the
-  // buffer, whether its time is a sample, and, above the offset, a hash of the length.
+  // buffer, whether its time is a sample, and, above the offset, a hash of the length and the tick.
   static constexpr unsigned sum_shift = 48;
   static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_offset = (std::uint64_t{1} << sum_shift) - 64;
   static constexpr std::uint64_t place_returned = 8;  // in the other's segment
-  static std::uint64_t sum_of(std::size_t length) { return (length * 0x9e3779b97f4a7c15) >> sum_shift; }
+  static std::uint64_t sum_of(std::size_t length, std::uint64_t tick) {
+    return ((length + tick * 0xc2b2ae3d27d4eb4f) * 0x9e3779b97f4a7c15) >> sum_shift;
+  }
   std::uint64_t place_of(int member, std::uint64_t tick) const { return words_[member]->place[tick % buffers]; }
   void publish_place();
   void post_word(std::uint64_t tick);

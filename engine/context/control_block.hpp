@@ -17,8 +17,8 @@
 // Large messages: rounds of copy buffers. Every round has a `tick`, equal on all members. A member fills a buffer,
 // writes its position to place[tick % buffers] and stores `posted = tick` (release); a reader stores `consumed = tick`
 // when it has read all buffers of that tick (rooted operations: every tick, others: the last one). staging.cpp draws
-// it. Wrong programs call with different lengths: place holds a hash of the member's length, and a reader that finds
-// another one than its own reads the length from lengths[tick % buffers].
+// it. Wrong programs call with different lengths: place holds a hash of the member's length and of the tick, and a
+// reader that finds another one than its own reads the length from lengths[tick % buffers].
 //
 // Buffers of the user. In exchange n a member writes two remote buffers to exchange[n % 2] and posts; members read
 // them after the barrier of that tick. Two entries suffice: all have read those of exchange n when they post n + 1, and
@@ -27,7 +27,7 @@
 // Work done together (CollectiveContext::work_together):
 //
 //   all members       publish their buffers, add one to the gate
-//   the last of them  parts = round << 32
+//   the last of them  parts = round << 32 | their number << 16
 //   running members   take a part (compare-and-swap on parts), do it, add one to `done`; until none is left
 //   all members       leave when `done` has reached the sum of all rounds' parts so far
 //
@@ -55,6 +55,11 @@ using team::line;
 inline constexpr unsigned slots = 16, lines = 128;
 inline constexpr std::size_t slot_payload = 4096;  // bytes
 inline constexpr unsigned buffers = 4;
+inline constexpr std::uint64_t no_staging = 1;
+// Where a member should have published a length, and has not: it runs another row.
+inline constexpr std::size_t no_length = ~std::size_t{0};
+// Of a member's last calls; more than it can be ahead of those that wait for it, by slots, lines and buffers together.
+inline constexpr unsigned calls_known = 256;
 // Bytes of a member's own buffers for rounds, allocated at the team's first rounds.
 constexpr std::size_t staging_bytes(std::size_t buffer_bytes) { return buffers * buffer_bytes; }
 
@@ -66,7 +71,7 @@ struct alignas(line) Slot {
 
 struct BufferExchange {
   reach::RemoteBuffer send, recv;
-  std::uint64_t note;  // further information for peers, defined by the algorithm
+  std::uint64_t note;  // number of the exchange << 48 | further information for peers, defined by the algorithm
 };
 
 struct alignas(line) Line {
@@ -76,10 +81,10 @@ struct alignas(line) Line {
 inline constexpr std::size_t line_payload = sizeof(Line::payload);
 
 struct ContextControlBlock {
-  alignas(line) Atomic<std::uint64_t> posted;     // owner
-  Atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
-  std::uint64_t place[buffers];                   // owner, published by posted: CollectiveContext::place_of
-  BufferExchange exchange[2];                     // owner, published by posted
+  alignas(line) Atomic<std::uint64_t> posted;  // owner
+  Atomic<std::uint64_t> staging;               // owner, published by posted: offset of the staging area, or no_staging
+  std::uint64_t place[buffers];                // owner, published by posted: CollectiveContext::place_of
+  BufferExchange exchange[2];                  // owner, published by posted
   alignas(line) Atomic<std::uint64_t> consumed;   // owner
   Atomic<std::uint64_t> reading[buffers];         // owner: tick << 24 | clock ticks that reading its buffers took
   alignas(line) Atomic<std::uint64_t> slot_done;  // owner
@@ -88,7 +93,8 @@ struct ContextControlBlock {
   alignas(line) Atomic<std::uint64_t> released;   // owner
   // Owner: its call (collectives::pack), 0: none; for reports only.
   alignas(line) Atomic<std::uint64_t> doing;
-  Atomic<std::uint64_t> calls;  // owner: number of collective calls that it has begun
+  Atomic<std::uint64_t> calls;                // owner: number of collective calls that it has begun
+  Atomic<std::uint64_t> called[calls_known];  // owner, published by calls: call n, as `doing`, at n % calls_known
   // Owner, published by ProcessHeader::asleep_on: the word that its suspended body awaits, as in
   // MemberControlBlock::awaits.
   Atomic<std::uint32_t> awaits, awaits_what;
@@ -104,8 +110,8 @@ struct ContextGate {
   alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per barrier (acq_rel)
   alignas(line) Atomic<std::uint32_t> sleepers;  // number of members asleep that await all: each counts itself
   waiting::WakeWord wake_word;                   // of members that wait for all: the member that completes the barrier
-  // round << 32 | next part (CollectiveContext::work_together). The last member to arrive begins a round, all take
-  // parts by compare-and-swap.
+  // round << 32 | number of parts << 16 | next part (CollectiveContext::work_together). The last member to arrive
+  // begins a round, and its number of parts counts; all take parts by compare-and-swap.
   alignas(line) Atomic<std::uint64_t> parts;
   Atomic<std::uint64_t> verdict;             // round << 2 | Verdict, any member that takes a part, before `done`
   alignas(line) Atomic<std::uint64_t> done;  // parts done so far in all rounds; each member adds its own

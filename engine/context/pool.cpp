@@ -204,7 +204,7 @@ void ContextPool::TaskQueue::run() {
       if (!joined) contexts->join(*this);
       pending.run(context);
     } catch (const OutOfMemory&) {
-      context.team().break_off();  // the others are in the same call
+      context.team().break_off("out of memory");  // the others are in the same call
       pending.error_ = std::current_exception();
     } catch (...) {
       pending.error_ = std::current_exception();

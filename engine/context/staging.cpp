@@ -39,16 +39,16 @@ void CollectiveContext::settle_staging() {
     auto offset = staging_offset_
                       ? Result<std::size_t>{staging_offset_}
                       : process_.arena().allocate(staging_bytes(buffer_bytes()), 4096, memory::Component::copy_buffers);
-    if (offset) {
-      staging_offset_ = *offset;
-      mine_->staging.store(*offset, std::memory_order_relaxed);  // published by posted
-    } else {
-      log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
-    }
+    if (offset) staging_offset_ = *offset;
+    else log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
+    mine_->staging.store(offset ? *offset : no_staging, std::memory_order_relaxed);  // published by posted
     post_empty();
     meet(tick_);
-    for (const ContextControlBlock* member : words_)
-      staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
+    for (const ContextControlBlock* member : words_) {
+      const std::uint64_t theirs = member->staging.load(std::memory_order_relaxed);
+      if (theirs == 0) report_lengths(false);
+      staging_refused_ |= theirs == no_staging;
+    }
   }
   if (!staging_refused_) {
     staging_ = process_.segment().base() + staging_offset_;
@@ -168,7 +168,7 @@ std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, B
 
 void CollectiveContext::publish_place() {
   if (filling() == copying::Store::streaming) copying::fence();
-  mine_->place[filling_.tick % buffers] = filling_.place | sum_of(length_) << sum_shift;
+  mine_->place[filling_.tick % buffers] = filling_.place | sum_of(length_, filling_.tick) << sum_shift;
   mine_->lengths[filling_.tick % buffers] = length_;
   if (filling_.sample) {
     const std::uint64_t took = processor::ticks_since(filling_.begun);

@@ -29,9 +29,11 @@ struct MemberControlBlock {
   Atomic<std::uint64_t> contexts;
   alignas(line) Atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
   alignas(line) Atomic<std::uint32_t> watched;  // number of members asleep that await the owner: each counts itself
-  Atomic<std::uint32_t> broken_off;             // owner: 1 once it has failed in the middle of a call
+  Atomic<std::uint32_t> broken_off;             // owner: a Break, once it has failed in the middle of a call
+  char why[232];                                // owner, published by broken_off: a text, which may be cut
 };
 
+enum Break : std::uint32_t { unbroken, by_failure, by_lengths };
 inline constexpr std::uint64_t no_contexts = 1;
 inline constexpr std::uint32_t everybody = ~0u;
 enum class What : std::uint32_t {

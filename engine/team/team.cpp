@@ -1,6 +1,9 @@
 #include "engine/team/team.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
 
 namespace nearfield::team {
 
@@ -57,24 +60,42 @@ bool Team::revoked() const {
                              [](const MemberControlBlock* m) { return m->revoked.load(std::memory_order_acquire); });
 }
 
-void Team::break_off() noexcept {
+// The first reason counts, since members read it from then on.
+void Team::break_off(const char* why, Break kind) noexcept {
+  MemberControlBlock& own = words(rank_);
+  const std::lock_guard lock(breaking_);
   broken_off_.store(true, std::memory_order_relaxed);
-  words(rank_).broken_off.store(1, std::memory_order_release);  // SYNC: broken-off
+  if (own.broken_off.load(std::memory_order_relaxed) != Break::unbroken) return;
+  std::snprintf(own.why, sizeof own.why, "%s", why);
+  own.broken_off.store(kind, std::memory_order_release);  // SYNC: broken-off
 }
 
 void Team::break_off(const char* why, const std::string& doing) {
-  break_off();
+  break_off(why);
   throw Broken(std::string(why) + ", " + doing);
+}
+
+void Team::report_break(const std::string& doing) {
+  std::string text = "the communicator was given up when a rank could not go on";
+  for (int r = 0; r < size_; ++r) {
+    const MemberControlBlock& other = *member_[r];
+    const std::uint32_t kind = other.broken_off.load(std::memory_order_acquire);  // SYNC: broken-off
+    if (kind == Break::unbroken) continue;
+    const std::string why(other.why, strnlen(other.why, sizeof other.why));
+    if (kind == Break::by_lengths) throw UnequalLengths(why);
+    text = "rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) + " could not go on (" + why +
+           ")";
+    if (r != rank_) break;
+  }
+  throw Broken(text + ", rank " + std::to_string(rank_) + " was " + doing);
 }
 
 void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context) {
   if (revoked() || (user && user->abandoned())) throw Revoked("the communicator was revoked");
-  for (int r = 0; r < size_; ++r) {
-    if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // SYNC: broken-off
+  for (const MemberControlBlock* const member : member_) {
+    if (member->broken_off.load(std::memory_order_acquire) == Break::unbroken) continue;  // SYNC: broken-off
     broken_off_.store(true, std::memory_order_relaxed);
-    throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) +
-                 " could not go on (out of memory, or another call than those of others?); rank " +
-                 std::to_string(rank_) + " was waiting for it " + doing());
+    report_break(doing());
   }
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !peer_[r]->gone()) continue;

@@ -5,6 +5,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -53,10 +54,13 @@ struct Died : Broken {
 struct Revoked : Broken {
   using Broken::Broken;
 };
-// A member has more data for us than we have room for; the team is in order.
-struct Truncated : Broken {
+// Members of a call have different lengths.
+struct UnequalLengths : Broken {
   using Broken::Broken;
 };
+inline Break kind_of(const std::exception& broken) {
+  return dynamic_cast<const UnequalLengths*>(&broken) ? Break::by_lengths : Break::by_failure;
+}
 
 // No member has done anything: all callers fall back to the host.
 struct Refused : std::runtime_error {
@@ -106,15 +110,17 @@ class Team {
   context::ContextPool& contexts() const { return *contexts_; }
 
   bool enabled = true;
-  // True: a root that sends less than we expect is an error, as in hosts of the MPICH family. Set by the shim.
-  bool exact_bcast = true;
+  // A bit for each operation in which a member that gets less than it expects has no error. Set by the shim.
+  std::uint32_t takes_less = 0;
 
   // True after a member has failed in the middle of a call: all calls of all members end with an error.
   bool broken_off() const { return broken_off_.load(std::memory_order_relaxed); }
   // Local. We cannot do our part of a call that others are in, or may be: they end with an error, at once or in their
-  // next call. Throws Broken. `doing`: describes our call.
+  // next call, whose text has `why`. Throws Broken. `doing`: describes our call.
   [[noreturn]] void break_off(const char* why, const std::string& doing);
-  void break_off() noexcept;  // the same without throwing
+  void break_off(const char* why, Break kind = Break::by_failure) noexcept;  // the same without throwing
+  // pre: broken_off(). Throws what the first member that has failed says.
+  [[noreturn]] void report_break(const std::string& doing);
   // Local. Ends all waits of all members in this team by Revoked; others notice within some 50 ms.
   void revoke() { words(rank_).revoked.store(1, std::memory_order_release); }  // SYNC: revoked
   bool revoked() const;
@@ -140,6 +146,7 @@ class Team {
   std::vector<std::byte*> base_;         // segment of each member
   std::vector<Peer*> peer_;              // nullptr for ourselves
   std::atomic<bool> broken_off_{false};  // any of our threads sets it
+  std::mutex breaking_;
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::unique_ptr<TeamState> state_;
   context::CollectiveContext* context_ = nullptr;  // both belong to state_

@@ -104,6 +104,7 @@ class Calls(UnderWay):
     def reduce_scatter_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> StartedCall:
+        self._expect_pairs(outputs, inputs)
         calls = [self.reduce_scatter_single(to, given, opts) for to, given in zip(outputs, inputs)]
         return JointCall(self, calls, outputs)
 
@@ -123,11 +124,20 @@ class Calls(UnderWay):
         return StartedCall(self, request, tensor, back(tensor, dense))
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> StartedCall:
-        return self._exchange([only(inputs)] * self._size, list(outputs[0]), outputs)
+        given = only(inputs)
+        self._expect_list("output list of all_gather", only(outputs), given)
+        return self._exchange([given] * self._size, list(outputs[0]), outputs)
 
     def allgather_coalesced(
         self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None
     ) -> StartedCall:
+        if len(outputs) != self._size:
+            raise ValueError(f"all_gather takes {self._size} lists of tensors, one of each rank, not {len(outputs)}")
+        for tensors in outputs:
+            if [(each.numel(), each.dtype) for each in tensors] != [
+                (each.numel(), each.dtype) for each in inputs
+            ]:
+                raise ValueError("a list of outputs of all_gather has not the lengths and types of the inputs")
         whole = torch.cat([dense_of(each).reshape(-1) for each in inputs])
         came = whole.new_empty((self._size, whole.numel()))
         work = self.all_gather_single(came, whole)
@@ -148,11 +158,16 @@ class Calls(UnderWay):
         return self._started(request, output, to, given)
 
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> StartedCall:
+        self._expect_pairs(outputs, inputs)
         calls = [self.all_gather_single(to, given) for to, given in zip(outputs, inputs)]
         return JointCall(self, calls, outputs)
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> StartedCall:
         own, root = only(inputs), opts.rootRank
+        if root == self._rank:
+            self._expect_list("output list of gather", only(outputs), own)
+        elif any(outputs):
+            raise ValueError("only the root of a gather has a list of outputs")
         sends = [own if r == root else None for r in range(self._size)]
         receives = list(outputs[0]) if root == self._rank else [None] * self._size
         return self._exchange(sends, receives, outputs)
@@ -169,6 +184,10 @@ class Calls(UnderWay):
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> StartedCall:
         own, root = only(outputs), opts.rootRank
+        if root == self._rank:
+            self._expect_list("input list of scatter", only(inputs), own)
+        elif any(inputs):
+            raise ValueError("only the root of a scatter has a list of inputs")
         sends = list(inputs[0]) if root == self._rank else [None] * self._size
         return self._exchange(sends, [own if r == root else None for r in range(self._size)], own)
 
@@ -227,6 +246,20 @@ class Calls(UnderWay):
                 f"the {whole} has {many.numel()} elements of {many.dtype}; it takes {times} times the "
                 f"{part}'s {one.numel()}, of {one.dtype}"
             )
+
+    def _expect_pairs(self, outputs: Tensors, inputs: Tensors) -> None:
+        if len(outputs) != len(inputs):
+            raise ValueError(f"there are {len(outputs)} outputs for {len(inputs)} inputs")
+
+    def _expect_list(self, what: str, tensors: Tensors, like: torch.Tensor) -> None:
+        if len(tensors) != self._size:
+            raise ValueError(f"the {what} has {len(tensors)} tensors; the group has {self._size} ranks")
+        for rank, each in enumerate(tensors):
+            if each.numel() != like.numel() or each.dtype != like.dtype:
+                raise ValueError(
+                    f"tensor {rank} of the {what} has {each.numel()} elements of {each.dtype}; this rank's own "
+                    f"has {like.numel()} of {like.dtype}"
+                )
 
     def _exchange(
         self,

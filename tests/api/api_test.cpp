@@ -379,6 +379,59 @@ TEST(Errors, ATimeoutNamesTheMissing) {
               0);
 }
 
+// One member has more or less than the others: every member has an error, if not in that call then in its next one,
+// whose text says who has how much; and whoever has none has what it should have.
+TEST(Errors, LengthsThatDifferAreNamed) {
+  using Call = int (*)(nf_group*, double*, double*, std::size_t, nf_request**);
+  const Call calls[] = {[](nf_group* g, double* a, double* b, std::size_t n, nf_request** r) {
+                          return nf_allreduce(g, a, b, n, NF_FLOAT64, NF_SUM, r);
+                        },
+                        [](nf_group* g, double* a, double* b, std::size_t n, nf_request** r) {
+                          return nf_reduce(g, a, b, n, NF_FLOAT64, NF_SUM, 0, r);
+                        },
+                        [](nf_group* g, double* a, double* b, std::size_t n, nf_request** r) {
+                          return nf_reduce_scatter(g, a, b, n, NF_FLOAT64, NF_SUM, r);
+                        },
+                        [](nf_group* g, double* a, double*, std::size_t n, nf_request** r) {
+                          return nf_broadcast(g, a, n, NF_FLOAT64, 0, r);
+                        },
+                        [](nf_group* g, double* a, double* b, std::size_t n, nf_request** r) {
+                          return nf_allgather(g, a, b, n, NF_FLOAT64, r);
+                        },
+                        [](nf_group* g, double* a, double* b, std::size_t n, nf_request** r) {
+                          return nf_gather(g, a, b, n, NF_FLOAT64, 0, r);
+                        },
+                        [](nf_group* g, double* a, double* b, std::size_t n, nf_request** r) {
+                          return nf_scatter(g, a, b, n, NF_FLOAT64, 0, r);
+                        },
+                        [](nf_group* g, double* a, double* b, std::size_t n, nf_request** r) {
+                          return nf_alltoall(g, a, b, n, NF_FLOAT64, r);
+                        }};
+  constexpr std::size_t pairs[][2] = {{5, 6}, {5, 40000}, {0, 5}};
+  for (std::size_t c = 0; c < std::size(calls); ++c)
+    for (const auto& [shorter, longer] : pairs)
+      for (const bool last_has_more : {false, true})
+        for (const bool starts : {false, true})
+          EXPECT_EQ(run_group(3,
+                              [&](nf_group* group, int rank, int size) -> bool {
+                                const std::size_t n = (rank == size - 1) == last_has_more ? longer : shorter;
+                                std::vector<double> a(longer * 3, rank), b(longer * 3, -1);
+                                nf_request* request = nullptr;
+                                int status = calls[c](group, a.data(), b.data(), n, starts ? &request : nullptr);
+                                if (status == NF_OK && request) status = nf_wait(&request, 0, nullptr);
+                                for (int i = 0; i < 3 && status == NF_OK; ++i) status = nf_barrier(group, nullptr);
+                                HOLDS(status == NF_BROKEN);
+                                const std::string text = nf_error_text();
+                                std::fprintf(stderr, "%s\n", text.c_str());
+                                HOLDS(text.find("rank 2") != std::string::npos);
+                                HOLDS(text.find(" " + std::to_string(8 * shorter) + " bytes") != std::string::npos);
+                                HOLDS(text.find(" " + std::to_string(8 * longer) + " bytes") != std::string::npos);
+                                return true;
+                              }),
+                    0)
+              << c << " " << shorter << " " << longer << " " << last_has_more << starts;
+}
+
 TEST(Errors, AReceiveThatNobodyServes) {
   EXPECT_EQ(run_group(2,
                       [](nf_group* group, int rank, int) -> bool {

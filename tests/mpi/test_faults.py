@@ -162,6 +162,14 @@ def test_different_calls_are_named(what: str, names: list[str]) -> None:
         assert name in job.stderr, job.stderr
 
 
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize(("what", "longer"), [("longer", 32), ("far longer", 480000)])
+def test_lengths_that_differ_are_named_without_asking(host: str, what: str, longer: int) -> None:
+    job = launch(host, 3, [compile_c(host, "several.c"), "different", what], timeout=30)
+    assert not job.timed_out and job.returncode != 0, job.text
+    assert f"rank 1 has {longer} bytes where ranks 0, 2 have 24 bytes" in job.stderr, job.stderr
+
+
 # Open MPI serves fault-tolerant programs where it is asked to; MPICH's build does not.
 TOLERANT = ("--with-ft", "ulfm")
 WAITS = [

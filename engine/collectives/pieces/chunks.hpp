@@ -34,13 +34,12 @@ void look_at_senders(const CollectiveContext& context, const Call& call, const C
     const std::size_t theirs = context.published_length(r, chunk.tick);
     if (theirs == call.bytes) [[likely]]
       continue;
-    lengths.look(r, theirs);
-    in_step &= divide_up(theirs, most(theirs)) == chunks;
+    lengths.look(theirs);
+    in_step &= theirs != context::no_length && divide_up(theirs, most(theirs)) == chunks;
   }
   if (in_step) [[likely]]
     return;
-  context.team().break_off();
-  lengths.report(true);
+  context.report_lengths(false);
 }
 
 // Runs a rooted operation by chunks of most(length) bytes. write(chunk) fills our buffer; keep(chunk) does the root's
@@ -52,12 +51,14 @@ void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, W
   const bool writes = root == root_writes;
   context.begin_rooted_rounds(call.bytes);
   const std::uint64_t first = context.tick() + 1;
-  Lengths lengths(context, call.bytes);
+  Lengths lengths(context, call);
   std::size_t length = call.bytes;
   if (root_writes && !writes) {
     context.wait_posted(call.root, first);
     length = context.published_length(call.root, first);
-    lengths.look(call.root, length);
+    if (length == context::no_length) [[unlikely]]
+      context.report_lengths(false);
+    lengths.look(length);
   }
   const std::size_t most_bytes = most(length), chunks = divide_up(length, most_bytes);
   for (std::size_t c = 0; c < chunks; ++c) {
@@ -79,7 +80,7 @@ void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, W
   copying::fence();
   context.advance(chunks);
   if (writes) context.consume(context.tick());
-  lengths.report(call.collective == Collective::bcast && context.team().exact_bcast);
+  lengths.report();
 }
 
 // Returns whether a writer could do its part before the readers come.

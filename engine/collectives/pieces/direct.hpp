@@ -73,7 +73,8 @@ inline std::uint64_t note_for_peers(std::size_t length, bool in_place_at_root) {
   return length << 1 | in_place_at_root;
 }
 inline std::size_t exchanged_length(const CollectiveContext& context, int member) {
-  return context.note_of(member) >> 1;
+  const std::uint64_t note = context.note_of(member);
+  return note == ~std::uint64_t{0} ? context::no_length : note >> 1;
 }
 
 // Length of a block that goes from one member to another; programs may have given them different lengths.

@@ -1,58 +1,79 @@
-// Wrong programs: members of one call with different lengths. No row writes beyond a member's buffer, and no member
-// hangs; a member with less room than data has an error.
+// Wrong programs: members of one call with different lengths. No row writes beyond a member's buffer and no member
+// hangs; whoever gets data that is not of the length it expects has an error.
+//
+//   all have data for all     all see all lengths, and all end the call before anything has moved (compare_lengths)
+//   a root, or a chain        who gets something looks at those it gets it from, and reports at the end of the call,
+//                             when the rings are consistent (Lengths); who only gives may have left
+//   rows differ               long waits compare what members have called (CollectiveContext::look_for_other_calls)
+//
+// Each publishes its length where its readers look anyway: with a slot, a line, the place of a copy buffer, or its
+// buffers' places. What the error says comes from the members' calls (CollectiveContext::describe_lengths).
 #pragma once
 #include <algorithm>
 
+#include "engine/collectives/call.hpp"
 #include "engine/context/context.hpp"
 
 namespace nearfield::collectives {
 
 using context::CollectiveContext;
 
-// Compares the lengths that members have published with ours. Data that does not fit is reported at the end of the
-// call: the rings are consistent then, so members may go on after the error. Less data than we expect is reported if
-// the host would (team::Team::exact_bcast).
+// Returns whether a member that has `given` bytes for one that expects `expected` is an error.
+inline bool unequal(const CollectiveContext& context, Collective collective, std::size_t given, std::size_t expected) {
+  if (given == expected) [[likely]]
+    return false;
+  return given > expected || !(context.team().takes_less >> unsigned(collective) & 1);
+}
+
+// The lengths that we see of those that have data for us. `bytes`: what we expect.
 class Lengths {
  public:
-  Lengths(const CollectiveContext& context, std::size_t bytes) : context_(context), bytes_(bytes) {}
-  void look(int member, std::size_t theirs) {
-    if (theirs == bytes_) [[likely]]
-      return;
-    if (member_ >= 0 && theirs <= theirs_) return;
-    member_ = member;
-    theirs_ = theirs;
-  }
-  // pre: members have just met, so their lines are in our cache. Our own is on its way to the others: reading it, too,
-  // took 15 ns of 80.
-  void look_at_slots(std::uint64_t seq) {
-    for (int r = 0; r < context_.size(); ++r)
-      if (r != context_.rank()) look(r, context_.slot_bytes(r, seq));
-  }
-  std::size_t longest() const { return std::max(theirs_, bytes_); }
-  void report(bool exact = false) const {
-    if (member_ >= 0 && (theirs_ > bytes_ || exact)) [[unlikely]]
-      context_.report_lengths(member_, theirs_, bytes_);
+  Lengths(const CollectiveContext& context, const Call& call, std::size_t bytes)
+      : context_(context), collective_(call.collective), bytes_(bytes) {}
+  Lengths(const CollectiveContext& context, const Call& call) : Lengths(context, call, call.bytes) {}
+  void look(std::size_t theirs) { differ_ |= unequal(context_, collective_, theirs, bytes_); }
+  void note(bool differ) { differ_ |= differ; }
+  bool differ() const { return differ_; }
+  void report() const {
+    if (differ_) [[unlikely]]
+      context_.report_lengths();
   }
 
  private:
   const CollectiveContext& context_;
+  const Collective collective_;
   const std::size_t bytes_;
-  int member_ = -1;
-  std::size_t theirs_ = 0;
+  bool differ_ = false;
 };
 
-// For rounds in which all stage and all read, after the first barrier: if lengths differ all have an error before
-// anything has been read.
-inline void compare_lengths(CollectiveContext& context, std::uint64_t tick, std::size_t length) {
-  int longest = -1;
-  for (int r = 0; r < context.size(); ++r)
-    if (context.published_length(r, tick) != length)
-      if (longest < 0 || context.published_length(r, tick) > context.published_length(longest, tick)) longest = r;
-  if (longest < 0) [[likely]]
+// Where all members see length_of(member) of all, and need the same. Our own is on its way to the others: reading it,
+// too, took 15 ns of 80.
+template <class LengthOf>
+void compare_lengths(const CollectiveContext& context, std::size_t ours, LengthOf length_of) {
+  bool differ = false, in_step = true;
+  for (int r = 0; r < context.size(); ++r) {
+    if (r == context.rank()) continue;
+    const std::size_t theirs = length_of(r);
+    differ |= theirs != ours;
+    in_step &= theirs != context::no_length;
+  }
+  if (differ) [[unlikely]]
+    context.report_lengths(in_step);
+}
+
+// The same for rounds of copy buffers, at the first barrier.
+inline void compare_in_rounds(CollectiveContext& context, std::uint64_t tick, std::size_t length) {
+  bool differ = false, in_step = true;
+  for (int r = 0; r < context.size(); ++r) {
+    const std::size_t theirs = context.published_length(r, tick);
+    differ |= theirs != length;
+    in_step &= theirs != context::no_length;
+  }
+  if (!differ) [[likely]]
     return;
   context.advance(tick - context.tick());
   context.consume(tick);
-  context.report_lengths(longest, context.published_length(longest, tick), length);
+  context.report_lengths(in_step);
 }
 
 }  // namespace nearfield::collectives

@@ -53,7 +53,7 @@ inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool 
     const std::size_t at = k * round_count * element;
     const Slice own = share(elements(k), p, me);
     context.meet(a);
-    if (k == 0) compare_lengths(context, a, call.bytes);
+    if (k == 0) compare_in_rounds(context, a, call.bytes);
     if (own.size()) {
       // The buffer of a member lacks that member's own share.
       const auto inputs = operands(context, in + at + own.begin * element, [&](int r) {

@@ -5,8 +5,9 @@
 
 namespace nearfield::collectives {
 
+// `no_length` is published where members below have different lengths.
 struct Slots {
-  static constexpr std::size_t payload = context::slot_payload, longest_published = ~std::size_t{0};
+  static constexpr std::size_t payload = context::slot_payload, no_length = context::no_length;
   static std::uint64_t next(CollectiveContext& context) { return context.next_slot(); }
   static std::byte* reserve(CollectiveContext& context, std::uint64_t seq) { return context.reserve_slot(seq); }
   static void publish(CollectiveContext& context, std::uint64_t seq, std::size_t bytes) {
@@ -23,7 +24,7 @@ struct Slots {
 };
 
 struct Lines {
-  static constexpr std::size_t payload = context::line_payload, longest_published = 255;
+  static constexpr std::size_t payload = context::line_payload, no_length = 255;
   static std::uint64_t next(CollectiveContext& context) { return context.next_line(); }
   static std::byte* reserve(CollectiveContext& context, std::uint64_t seq) { return context.reserve_line(seq); }
   static void publish(CollectiveContext& context, std::uint64_t seq, std::size_t bytes) {

@@ -110,7 +110,7 @@ void all_by_rounds(CollectiveContext& context, std::size_t length, std::size_t r
   publish(0);
   for (std::size_t k = 0; k < rounds; ++k) {
     context.meet(first + k);
-    if (k == 0) compare_lengths(context, first, length);
+    if (k == 0) compare_in_rounds(context, first, length);
     if (k + 1 < rounds) publish(k + 1);
     const std::uint64_t begun = context.begin_reading(first + k);
     read(k, first + k);

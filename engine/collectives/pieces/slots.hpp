@@ -18,10 +18,8 @@ void all_by_slots(CollectiveContext& context, const void* payload, std::size_t b
   context.publish_slot(seq, bytes);
   keep(seq);
   context.meet_slots(seq);
-  Lengths lengths(context, bytes);
-  lengths.look_at_slots(seq);
+  compare_lengths(context, bytes, [&](int r) { return context.slot_bytes(r, seq); });
   read(seq);
-  lengths.report();
 }
 
 }  // namespace nearfield::collectives

@@ -3,8 +3,8 @@
 //   up     leaves publish; inner members wait for their children, gather or combine, publish; the root has all data
 //   down   the root publishes; inner members wait for their parent, publish again, and take their part
 //
-// Members of different lengths pass on the longest length, and as many bytes as they have room for; a member with less
-// room than data has an error.
+// A member that finds another length than its own below it passes on none (Ring::no_length), and so does the root where
+// it passes down what has come up: all that get something have an error then.
 //
 // Operands whose result depends on the order travel side by side, and the receivers combine them from left to right in
 // rank order, as every other algorithm does. Integers are combined on the way.
@@ -13,9 +13,6 @@
 #include "engine/collectives/pieces/rings.hpp"
 
 namespace nearfield::collectives {
-
-// Returns the bytes of each of `members` in a message of `bytes` of them all.
-inline std::size_t of_each(std::size_t bytes, int members) { return divide_up(bytes, std::size_t(members)); }
 
 // Gathers the blocks of the members below us, `bytes` each in rank order, and publishes them. The root copies nothing:
 // blocks[r] points to the block of member r.
@@ -28,23 +25,21 @@ void gather_up(CollectiveContext& context, std::uint64_t seq, int root, const vo
     tree.each_part(me, root, [&](int part) {
       const auto* from = part == me ? static_cast<const std::byte*>(own) : Ring::wait(context, part, seq);
       const int last = part == me ? me + 1 : tree.subtree(part, root).last;
-      const std::size_t each = part == me ? bytes : of_each(Ring::bytes(context, part, seq), last - part);
-      lengths.look(part, each);
+      if (part != me) lengths.note(Ring::bytes(context, part, seq) != bytes * std::size_t(last - part));
       for (int r = part; r < last; ++r) blocks[r] = from + (r - part) * bytes;
     });
     return;
   }
   const auto all = tree.subtree(me, root);
   std::byte* const out = Ring::reserve(context, seq);
-  std::size_t longest = bytes;
   tree.each_part(me, root, [&](int part) {
     std::byte* const to = out + (part - all.first) * bytes;
     if (part == me) return stage(to, own, bytes);
-    const int members = tree.subtree(part, root).size();
-    stage(to, Ring::wait(context, part, seq), bytes * members);
-    longest = std::max(longest, of_each(Ring::bytes(context, part, seq), members));
+    const std::size_t theirs = bytes * std::size_t(tree.subtree(part, root).size());
+    stage(to, Ring::wait(context, part, seq), theirs);
+    lengths.note(Ring::bytes(context, part, seq) != theirs);
   });
-  Ring::publish(context, seq, std::min(longest * all.size(), Ring::longest_published));
+  Ring::publish(context, seq, lengths.differ() ? Ring::no_length : bytes * std::size_t(all.size()));
 }
 
 // Combines the vectors of `count` elements of the members below us in rank order, and publishes the result; the root
@@ -56,14 +51,13 @@ void fold_up(CollectiveContext& context, std::uint64_t seq, int root, const Call
   const auto inputs = context.inputs();
   std::size_t n = 0;
   if (me != root) out = Ring::reserve(context, seq);
-  std::size_t longest = call.bytes / call.count * count;
+  const std::size_t bytes = call.bytes / call.count * count;
   context.tree().each_part(me, root, [&](int part) {
     inputs[n++] = part == me ? call.send : Ring::wait(context, part, seq);
-    if (part != me) longest = std::max(longest, Ring::bytes(context, part, seq));
+    if (part != me) lengths.note(Ring::bytes(context, part, seq) != bytes);
   });
-  lengths.look(me, longest);
   combine(call, out, inputs.first(n), count);
-  if (me != root) Ring::publish(context, seq, std::min(longest, Ring::longest_published));
+  if (me != root) Ring::publish(context, seq, lengths.differ() ? Ring::no_length : bytes);
 }
 
 // The same for any operator and type.
@@ -75,37 +69,46 @@ void reduce_up(CollectiveContext& context, std::uint64_t seq, int root, const Ca
   if (context.rank() == root) combine(call, out, context.inputs(), count);
 }
 
-// All members get the root's `bytes`. `longest`: the longest length that the root knows of a member.
+// All members get the root's `bytes`.
 template <class Ring>
 void pass_down(CollectiveContext& context, std::uint64_t seq, int root, const void* payload, void* recv,
-               std::size_t bytes, Lengths& lengths, std::size_t longest = 0) {
+               std::size_t bytes, Lengths& lengths) {
   const int me = context.rank();
   const bool inner = context.tree().subtree(me, root).size() > 1;
   const int parent = context.tree().parent(me, root);
   const void* const from = me == root ? payload : Ring::wait(context, parent, seq);
-  const std::size_t published = me == root ? std::max(bytes, longest) : Ring::bytes(context, parent, seq);
+  const std::size_t published = me != root         ? Ring::bytes(context, parent, seq)
+                                : lengths.differ() ? Ring::no_length
+                                                   : bytes;
+  const bool whole = published != Ring::no_length;
   if (inner) {
-    stage(Ring::reserve(context, seq), from, me == root ? bytes : std::min(published, Ring::payload));
-    Ring::publish(context, seq, std::min(published, Ring::longest_published));
+    if (whole) stage(Ring::reserve(context, seq), from, published);
+    else Ring::reserve(context, seq);
+    Ring::publish(context, seq, published);
   }
-  if (me != root) put(recv, from, std::min(published, bytes));
-  lengths.look(parent, published);
+  if (me == root) return;
+  if (whole) put(recv, from, std::min(published, bytes));
+  lengths.note(
+      unequal(context, Collective::bcast, published, bytes));  // any other operation has found it on the way up
 }
 
 // Every member gets its part of the root's vector; at(r): bytes before that of member r. If members disagree about at()
 // they get other bytes of the ring than they expect.
 template <class Ring, class At>
-void scatter_parts_down(CollectiveContext& context, std::uint64_t seq, int root, const void* payload, void* recv,
-                        At at) {
+void scatter_parts_down(CollectiveContext& context, std::uint64_t seq, int root, const void* payload, void* recv, At at,
+                        Lengths& lengths) {
   const team::Tree& tree = context.tree();
   const int me = context.rank(), parent = tree.parent(me, root);
   const auto all = tree.subtree(me, root);
   const auto* from = static_cast<const std::byte*>(payload);
-  if (me != root) from = Ring::wait(context, parent, seq) + (at(all.first) - at(tree.subtree(parent, root).first));
+  if (me != root) {
+    from = Ring::wait(context, parent, seq) + (at(all.first) - at(tree.subtree(parent, root).first));
+    lengths.note(Ring::bytes(context, parent, seq) == Ring::no_length);
+  }
   if (all.size() > 1) {
     const std::size_t bytes = at(all.last) - at(all.first);
     stage(Ring::reserve(context, seq), from, bytes);
-    Ring::publish(context, seq, bytes);
+    Ring::publish(context, seq, lengths.differ() ? Ring::no_length : bytes);
   }
   put(recv, from + (at(me) - at(all.first)), at(me + 1) - at(me));
 }
@@ -130,7 +133,7 @@ void scatter_down(CollectiveContext& context, std::uint64_t seq, int root, const
     Ring::publish(context, seq, each * all.size());
   }
   put(recv, from + each * std::size_t(me - all.first), std::min(each, bytes));
-  lengths.look(parent, each);
+  lengths.look(each);
 }
 
 // Runs a rooted operation with messages of `bytes` at most by run(seq, ring), with the ring that they fit.

@@ -143,7 +143,7 @@ void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::un
   state.team = std::move(team);
   chooser->serve(*state.team);
   state.chooser = std::move(chooser);
-  state.team->exact_bcast = host_compares_lengths;
+  state.team->takes_less = takes_less;
   state.leaving.may_leave = the_messenger && !state.team->plan().check;
   watch(state);
 }

@@ -55,7 +55,7 @@ bool make_near(hierarchy::Hierarchy::Near& near, MPI_Comm within) {
   if (!team) return false;
   near.team = std::move(*team);
   near.chooser->serve(*near.team);
-  near.team->exact_bcast = host_compares_lengths;
+  near.team->takes_less = takes_less;
   return true;
 }
 

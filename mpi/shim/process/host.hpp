@@ -1,6 +1,7 @@
 // The host MPI: its functions, called only through this table of their addresses, and its predefined objects. The table
 // is filled before the program's first call, and read-only afterwards.
 #pragma once
+#include "engine/collectives/operations.hpp"
 #include "mpi/shim/abi/abi.hpp"
 #include "mpi/shim/process/globals.hpp"
 
@@ -9,8 +10,10 @@ namespace nearfield::mpi {
 // True if the host raises an error when a rank's own block has one address in send and receive buffer: the MPICH family
 // does, unless MPIR_CVAR_COLL_ALIAS_CHECK forbids it, Open MPI does not. If false, equal addresses mean in place.
 inline constexpr bool& host_rejects_aliases = shim.host_rejects_aliases;
-// True if this host raises an error for a bcast in which a rank expects more than the root sends.
-inline constexpr bool host_compares_lengths = abi::compares_lengths;
+// The operations in which hosts let a rank have less than it expects (team::Team::takes_less). In a bcast some compare.
+inline constexpr std::uint32_t takes_less =
+    1u << unsigned(collectives::Collective::gather) | 1u << unsigned(collectives::Collective::scatter) |
+    (abi::compares_lengths ? 0 : 1u << unsigned(collectives::Collective::bcast));
 
 inline constexpr Host& host = shim.host;
 

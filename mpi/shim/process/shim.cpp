@@ -42,6 +42,7 @@ int class_and_text(const char* function, const team::Broken& broken) {
     return revoked_class();
   }
   log_line(LogLevel::error, "%s: %s", function, broken.what());
+  if (dynamic_cast<const team::UnequalLengths*>(&broken)) return MPI_ERR_TRUNCATE;
   return dynamic_cast<const team::Died*>(&broken) ? died_class() : MPI_ERR_OTHER;
 }
 

@@ -25,6 +25,11 @@ static void different(const char* what) {
   int odd = rank == 1;
   if (!strcmp(what, "roots")) MPI_Bcast(a, 4, MPI_DOUBLE, odd, MPI_COMM_WORLD);
   if (!strcmp(what, "lengths")) MPI_Bcast(a, odd ? 3 : 4, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  if (!strcmp(what, "longer")) MPI_Allreduce(a, b, odd ? 4 : 3, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  if (!strcmp(what, "far longer")) {
+    double *from = calloc(60000, 8), *to = calloc(60000, 8);
+    MPI_Allreduce(from, to, odd ? 60000 : 3, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  }
   if (!strcmp(what, "operators")) MPI_Allreduce(a, b, 4, MPI_DOUBLE, odd ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD);
   if (!strcmp(what, "parts") || !strcmp(what, "combined parts")) {
     const int ones[] = {1, 1, 2}, others[] = {2, 1, 1};

@@ -107,8 +107,8 @@ SCENARIO(wrong_statuses) {
   MPI_Comm_free(&comm);
 }
 
-/* A root that has more than the others expect, by every row that copies between the buffers of programs: it is cut off,
-   nothing behind is written to, and the ranks stay in step. */
+/* A root that has more than the others expect, by every row that copies between the buffers of programs: these have an
+   error, nothing behind what they have is written to, and the ranks stay in step. */
 SCENARIO(wrong_longer_root) {
   enum { expected = 180000, sent = 200000 };
   static const char* const rows[] = {"bcast:direct", "bcast:direct-pull", "bcast:together"};
@@ -122,8 +122,7 @@ SCENARIO(wrong_longer_root) {
     char* data = malloc(sent);
     memset(data, rank + 1, sent);
     const int code = MPI_Bcast(data, rank == 1 ? sent : expected, MPI_BYTE, 1, comm);
-    CHECK(class_of(code) == (rank == 1 ? MPI_SUCCESS : MPI_ERR_TRUNCATE), "%s: class %d", rows[k], class_of(code));
-    CHECK(data[0] == 2 && data[expected - 1] == 2, "%s: it has not come", rows[k]);
+    CHECK(rank == 1 || class_of(code) == MPI_ERR_TRUNCATE, "%s: class %d", rows[k], class_of(code));
     for (int i = expected; i < sent; ++i) REQUIRE(data[i] == rank + 1, "%s: behind the end", rows[k]);
     int one = 1, sum = 0;
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
@@ -189,8 +188,8 @@ SCENARIO(wrong_elements) {
   MPI_Comm_free(&comm);
 }
 
-/* Every rank but 1, or rank 1 alone, has less than it is sent, by a row that is forced: who has less gets an error,
-   nothing lies behind what it has, and nobody waits for good.
+/* Rank 1 alone has more or less than the others, by a row that is forced: who gets something has an error, unless it is
+   a receiver that hosts let have less, nothing lies behind what it has, and nobody waits for good.
 
      wrong_lengths <operation> <row> <shorter> <longer>      bytes of a vector or block, multiples of 32 */
 static MPI_Comm of_row(const char* operation, const char* row) {
@@ -247,12 +246,10 @@ SCENARIO(wrong_lengths) {
     MPI_Comm comm = of_row(operation, argv[2]);
     const int code = call_of_length(operation, odd, (double*)send, (double*)recv, mine, comm);
     const int gets = from_root ? rank != odd : to_root ? rank == odd : from_below ? rank > 0 : 1;
-    /* Whether somebody who has something for us has more. */
-    const int less = mine == shorter && (from_below && odd_is_longer ? rank > odd : 1);
-    /* Parts that go down a tree tell no lengths. */
-    if (gets && less && (strcmp(argv[2], "tree") || strncmp(operation, "reduce_scatter", 14)))
+    const int takes_less = (from_root || !strcmp(operation, "gather")) && mine == longer;
+    if (gets && !takes_less)
       CHECK(class_of(code) == MPI_ERR_TRUNCATE, "%s:%s, %d: class %d", operation, argv[2], odd_is_longer, class_of(code));
-    if (!strcmp(operation, "bcast") && rank != odd)
+    if (!strcmp(operation, "bcast") && rank != odd && code == MPI_SUCCESS)
       CHECK(((double*)recv)[0] == odd + 1 && ((double*)recv)[shorter / 8 - 1] == odd + 1, "it has not come");
     for (size_t i = got; i < room; ++i) REQUIRE(recv[i] == 77, "%s:%s: behind the end", operation, argv[2]);
     for (size_t i = sent; i < room; ++i) REQUIRE(send[i] == 0, "%s:%s: behind what is sent", operation, argv[2]);

@@ -124,7 +124,7 @@ int with_memory(Communicator& c, const char* function, Body body) {
 // Begins a call of ours, on those that share memory with us. False: it moves nothing.
 inline bool enter(team::Team* team, const collectives::Call& call, bool compares) {
   if (team && team->broken_off()) [[unlikely]]
-    team->break_off("the communicator was given up when a rank could not go on", team->context().doing());
+    team->report_break(team->context().doing());
   if (compares && team && team->plan().check) [[unlikely]]
     collectives::compare_calls(team->context(), call);
   return call.bytes || collectives::operation(call.collective).moves_nothing();
@@ -169,9 +169,6 @@ int carry(Communicator& c, const collectives::Call& call, const char* function, 
     if (!algorithm) [[unlikely]]
       return to_host(reported.collective, Reason::algorithm, host_call);
     *last_algorithm = algorithm->name;
-  } catch (const team::Truncated& truncated) {
-    team.context().leave();
-    return raise(c.comm, function, truncated.what(), MPI_ERR_TRUNCATE);
   } catch (const team::Broken& broken) {
     team.context().leave();
     return raise(c.comm, function, broken);

@@ -29,12 +29,9 @@ int carry_over_nodes(Communicator& c, const collectives::Call& call, const char*
                                        [&] { code = to_host(call.collective, Reason::algorithm, host_call); });
     leave();
   } catch (const team::Broken& broken) {
-    if (!team || team->broken_off() || dynamic_cast<const team::Died*>(&broken)) return fail(broken);
-    try {  // the node's other ranks wait for us
-      team->break_off(broken.what(), team->context().doing());
-    } catch (const team::Broken& broken) {
-      return fail(broken);
-    }
+    // The node's other ranks wait for us.
+    if (team && !dynamic_cast<const team::Died*>(&broken)) team->break_off(broken.what(), team::kind_of(broken));
+    return fail(broken);
   } catch (const OutOfMemory&) {
     return give_up(c, function, "out of memory");
   }

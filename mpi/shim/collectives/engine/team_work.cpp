@@ -104,9 +104,6 @@ int TeamWork::finalize() {
   if (!call_.error()) return buffers_ ? buffers_->store() : MPI_SUCCESS;
   try {
     std::rethrow_exception(call_.error());
-  } catch (const team::Truncated& truncated) {
-    log_line(LogLevel::error, "%s: %s", function_, truncated.what());
-    return MPI_ERR_TRUNCATE;
   } catch (const team::Broken& broken) {
     return class_and_text(function_, broken);
   } catch (const OutOfMemory&) {
@@ -123,7 +120,7 @@ template <class Body>
 int posting(Communicator& c, const char* function, Body body) {
   return guarded(c.comm, function, [&]() -> int {
     if (broken_off(c)) [[unlikely]]
-      c.team->break_off("the communicator was given up when a rank could not go on", std::string("in ") + function);
+      c.team->report_break(std::string("in ") + function);
     return with_memory(c, function, body);
   });
 }
