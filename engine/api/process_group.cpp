@@ -123,6 +123,11 @@ void ProcessGroup::find_members() {
     members_.push_back(int(std::ranges::find(known, peer) - known.begin()));
 }
 
+int ProcessGroup::rank_of(int member) const {
+  const auto found = std::ranges::find(members_, member);
+  return found == members_.end() ? -1 : int(found - members_.begin());
+}
+
 // What is under way ends, since its bodies notice a team that is broken off.
 ProcessGroup::~ProcessGroup() {
   if (!team_) return;
@@ -184,7 +189,7 @@ void ProcessGroup::give_up(const std::exception_ptr& why) {
 void ProcessGroup::give_up_late(std::uint64_t call, const std::string& doing) {
   const auto missing = call ? arrivals_->missing(call) : std::vector<int>();
   std::string text = "rank " + std::to_string(rank_) + " of " + std::to_string(size_) + " has waited too long " + doing;
-  if (call && missing.empty()) text += "; all ranks have come to it";
+  if (call && missing.empty()) text += "; all ranks have begun as many calls: do they make the same ones?";
   if (!missing.empty())
     text += std::string(missing.size() == 1 ? ": missing is rank " : ": missing are ranks ") + listed(missing);
   give_up(std::make_exception_ptr(Failed(NF_TIMEOUT, text)));

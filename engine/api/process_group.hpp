@@ -56,6 +56,7 @@ class ProcessGroup final : public team::TeamUser {
   // The same, and rethrows it.
   [[noreturn]] void give_up(const std::exception_ptr& why);
   [[noreturn]] void give_up_late(std::uint64_t call, const std::string& doing);
+  int rank_of(int member) const;                                           // of the set; -1: of none
   bool broken() const { return broken_.load(std::memory_order_acquire); }  // SYNC: group-broken
   // Throws Failed: the group is broken, or its process is another one.
   void look_before_call() const;

@@ -10,13 +10,16 @@ void scale_result(const ProcessGroup& group, const CollectiveCall& what) {
   reducing::scale(what.call.recv, what.call.count, what.call.type, 1.0 / group.size());
 }
 
-void judge(ProcessGroup& group, messages::ErrorKind error) {
+void judge(ProcessGroup& group, messages::ErrorKind error, int partner) {
   using messages::ErrorKind;
   if (error == ErrorKind::none) return;
   if (error == ErrorKind::truncated) throw Failed(NF_TRUNCATED, "a message is longer than the room for it");
-  group.give_up(std::make_exception_ptr(error == ErrorKind::no_memory
-                                            ? Failed(NF_NO_MEMORY, "out of memory")
-                                            : Failed(NF_BROKEN, "the other side of a message could not go on")));
+  group.give_up(std::make_exception_ptr(
+      error == ErrorKind::no_memory ? Failed(NF_NO_MEMORY, "out of memory")
+                                    : Failed(NF_BROKEN, partner < 0 ? "the other side of a message could not go on"
+                                                                    : "rank " + std::to_string(partner) +
+                                                                          ", the other side of a message, could not "
+                                                                          "go on")));
 }
 
 void tell(const messages::Request& request, nf_message* message) {
@@ -73,10 +76,10 @@ void QueuedCollective::abandon() {
     if (!group_.process().progress().poll()) yield();
 }
 
-void StartedExchange::finish(nf_message*) { judge(group_, edges.outcome()); }
+void StartedExchange::finish(nf_message*) { judge(group_, edges.outcome(), -1); }
 
 void StartedMessage::finish(nf_message* message) {
-  judge(group_, request.error);
+  judge(group_, request.error, group_.rank_of(request.member));
   tell(request, message);
 }
 

@@ -88,8 +88,8 @@ class StartedMessage final : public StartedCall {
 
 // Whether a member's blocks of an average are to be scaled, and that.
 void scale_result(const ProcessGroup& group, const CollectiveCall& what);
-// What has become of messages. Throws Failed.
-void judge(ProcessGroup& group, messages::ErrorKind error);
+// What has become of messages, with that rank; -1: with several. Throws Failed.
+void judge(ProcessGroup& group, messages::ErrorKind error, int partner);
 void tell(const messages::Request& request, nf_message* message);
 
 }  // namespace nearfield::api

@@ -36,7 +36,7 @@ std::uint64_t sum_of_parts(const Call& call, int size) {
 }  // namespace
 
 std::string describe_call(std::uint64_t packed) {
-  if (!packed) return "outside of Nearfield's collectives";
+  if (!packed) return "in a collective made of messages, or in none";
   const auto collective = Collective((packed >> 56) - 1);
   return std::string("in ") + name(collective) + " of " + std::to_string(packed & packed_length) + " bytes";
 }

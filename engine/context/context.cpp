@@ -372,10 +372,12 @@ void CollectiveContext::look_for_other_calls(std::uint64_t elapsed, bool (*lacki
     if (same && std::exchange(suspect_, seen) != seen) return;
     if (other_length) report_lengths(false);
     const auto rank = [](int member) { return "rank " + std::to_string(member); };
-    std::string text = rank(r) + " of a communicator of " + std::to_string(size_) + " is " +
-                       services.describe(same ? now : theirs) + " where " + rank(rank_) + " is " +
-                       services.describe(ours);
-    if (begun > calls_) text += same ? ", and has passed that" : ", and has gone on";
+    const std::string text = rank(r) + " of a communicator of " + std::to_string(size_) +
+                             (same             ? " has gone on, and is "
+                              : begun > calls_ ? " was "
+                                               : " is ") +
+                             services.describe(same ? now : theirs) + " where " + rank(rank_) + " is " +
+                             services.describe(ours);
     team_.break_off(text.c_str());
     throw Broken(text);
   }

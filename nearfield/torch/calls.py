@@ -132,12 +132,16 @@ class Calls(UnderWay):
         self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None
     ) -> StartedCall:
         if len(outputs) != self._size:
-            raise ValueError(f"all_gather takes {self._size} lists of tensors, one of each rank, not {len(outputs)}")
+            raise ValueError(
+                f"all_gather takes {self._size} lists of tensors, one of each rank, not {len(outputs)}"
+            )
         for tensors in outputs:
             if [(each.numel(), each.dtype) for each in tensors] != [
                 (each.numel(), each.dtype) for each in inputs
             ]:
-                raise ValueError("a list of outputs of all_gather has not the lengths and types of the inputs")
+                raise ValueError(
+                    "a list of outputs of all_gather has not the lengths and types of the inputs"
+                )
         whole = torch.cat([dense_of(each).reshape(-1) for each in inputs])
         came = whole.new_empty((self._size, whole.numel()))
         work = self.all_gather_single(came, whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -27,6 +28,8 @@ class _Member(Calls):
     def _join(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         self._begin()
         self._rank, self._size = rank, size
+        if os.environ.get("TORCH_DISTRIBUTED_DEBUG", "").upper() == "DETAIL":
+            os.environ.setdefault("NEARFIELD_CHECK", "1")  # as PyTorch does then
         self._sequence = 0
         self._look_at_signals = engine.be_interruptible()
         try:

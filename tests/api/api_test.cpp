@@ -432,6 +432,24 @@ TEST(Errors, LengthsThatDifferAreNamed) {
               << c << " " << shorter << " " << longer << " " << last_has_more << starts;
 }
 
+// Ranks in different calls, of which one is made of messages.
+TEST(Errors, ATimeoutDoesNotSayThatAllHaveCome) {
+  EXPECT_EQ(run_group(2,
+                      [](nf_group* group, int rank, int) -> bool {
+                        GOOD(nf_set_timeout(group, 0.3));
+                        const std::size_t lengths[] = {8, 8}, places[] = {0, 8};
+                        double from[2] = {}, to[2];
+                        const int status =
+                            rank ? nf_alltoallv(group, from, lengths, places, to, lengths, places, nullptr)
+                                 : nf_barrier(group, nullptr);
+                        HOLDS(status == NF_TIMEOUT || status == NF_BROKEN);
+                        const std::string text = nf_error_text();
+                        if (status == NF_TIMEOUT) HOLDS(text.find("do they make the same") != text.npos);
+                        return true;
+                      }),
+            0);
+}
+
 TEST(Errors, AReceiveThatNobodyServes) {
   EXPECT_EQ(run_group(2,
                       [](nf_group* group, int rank, int) -> bool {

@@ -62,6 +62,20 @@ def test_a_dead_rank_is_named(size: int) -> None:
     assert max(each.seconds for each in ranks) < 30
 
 
+@pytest.mark.parametrize("how", ["all_reduce", "broadcast", "reduce", "all_gather_into_tensor"])
+def test_lengths_that_differ_are_named(how: str) -> None:
+    passes("lengths", 3, how)
+
+
+def test_lists_of_another_length_are_refused() -> None:
+    passes("lists", 3)
+
+
+def test_pytorchs_switch_for_checks_is_ours() -> None:
+    ranks = run_scenario("compares", 2, env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
+    assert not complaints(ranks), complaints(ranks)
+
+
 @pytest.mark.parametrize("how", ["collective", "future", "monitored", "receive"])
 def test_a_late_rank_is_named(how: str) -> None:
     ranks = run_scenario("late", 3, how, timeout=60)

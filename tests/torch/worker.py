@@ -6,7 +6,9 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -474,6 +476,52 @@ def dies() -> None:
         print(error)
         return
     raise AssertionError("nobody has noticed")
+
+
+def lengths(how: str) -> None:
+    """Rank 1 has more than the others: all have an error, if not in this call then in the next one, that says who has how much."""
+    begin()
+    size = 8 if RANK == 1 else 4
+    calls = {
+        "all_reduce": lambda: dist.all_reduce(torch.ones(size)),
+        "broadcast": lambda: dist.broadcast(torch.ones(size), 0),
+        "reduce": lambda: dist.reduce(torch.ones(size), 0),
+        "all_gather_into_tensor": lambda: dist._all_gather_base(torch.ones(size * SIZE), torch.ones(size)),
+    }
+    try:
+        calls[how]()
+        for _ in range(3):
+            dist.barrier()
+    except RuntimeError as error:
+        assert all(each in str(error) for each in ("rank 1 has 32 bytes", "16 bytes")), error
+        return
+    raise AssertionError("nobody has noticed")
+
+
+def lists() -> None:
+    """Lists of another length than the group's, or of other tensors than the rank's own, are refused."""
+    begin()
+    own = torch.ones(4)
+
+    def refused(call: Callable[[], Any]) -> bool:
+        try:
+            call()
+        except (ValueError, RuntimeError):
+            return True
+        return False
+
+    for wrong in ([torch.zeros(4)] * (SIZE - 1), [torch.zeros(5)] * SIZE):
+        assert refused(lambda wrong=wrong: dist.all_gather(wrong, own))
+        if RANK == 0:
+            assert refused(lambda wrong=wrong: dist.gather(own, wrong, 0))
+            assert refused(lambda wrong=wrong: dist.scatter(own, wrong, 0))
+    dist.barrier()
+
+
+def compares() -> None:
+    """As PyTorch is asked to compare the ranks' calls, nearfield does."""
+    begin()
+    assert os.environ["NEARFIELD_CHECK"] == "1"
 
 
 def late(how: str) -> None:

@@ -104,7 +104,7 @@ inline int give_up(Communicator& c, const char* function, const char* why, int c
   team::Team* const team = c.near_team();
   if (!team) return raise(c.comm, function, why, code);
   try {
-    team->break_off(why, team->context().doing());
+    team->break_off(why, std::string("in ") + function);
   } catch (const team::Broken& broken) {
     team->context().leave();
     return raise(c.comm, function, broken.what(), code);
@@ -124,7 +124,7 @@ int with_memory(Communicator& c, const char* function, Body body) {
 // Begins a call of ours, on those that share memory with us. False: it moves nothing.
 inline bool enter(team::Team* team, const collectives::Call& call, bool compares) {
   if (team && team->broken_off()) [[unlikely]]
-    team->report_break(team->context().doing());
+    team->report_break("about to go on, " + collectives::describe_call(collectives::pack(call)));
   if (compares && team && team->plan().check) [[unlikely]]
     collectives::compare_calls(team->context(), call);
   return call.bytes || collectives::operation(call.collective).moves_nothing();
