@@ -373,11 +373,8 @@ void CollectiveContext::look_for_other_calls(std::uint64_t elapsed, bool (*lacki
     if (other_length) report_lengths(false);
     const auto rank = [](int member) { return "rank " + std::to_string(member); };
     const std::string text = rank(r) + " of a communicator of " + std::to_string(size_) +
-                             (same             ? " has gone on, and is "
-                              : begun > calls_ ? " was "
-                                               : " is ") +
-                             services.describe(same ? now : theirs) + " where " + rank(rank_) + " is " +
-                             services.describe(ours);
+                             (same ? " has gone on, and is " : " is ") + services.describe(same ? now : theirs) +
+                             " where " + rank(rank_) + " is " + services.describe(ours);
     team_.break_off(text.c_str());
     throw Broken(text);
   }
