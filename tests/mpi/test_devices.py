@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mpi.jobs import PROGRAMS, UNKNOWN, carried, compile_library, hosts
+from tests.mpi.jobs import PROGRAMS, carried, compile_library, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 
 
@@ -13,11 +13,3 @@ def test_device_memory_and_ordinary_memory_meet(host: str, ranks: int) -> None:
     (done,) = good_scenarios(host, ranks, f"devices {cuda}")
     for operation in ("bcast", "allgather", "alltoall", "allreduce", "reduce"):
         assert carried(done.job, operation) >= 4, done.job.text
-
-
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-@pytest.mark.parametrize("ranks", [3, 5])
-def test_a_run_time_in_one_rank_changes_nothing_of_who_serves(host: str, ranks: int) -> None:
-    cuda = compile_library(PROGRAMS / "fake_cuda.c", "libcuda.so.1")
-    env = {"NEARFIELD_YOUNG": "8"}
-    good_scenarios(host, ranks, f"devices_of_one_rank {cuda}", env=env, timeout=30, served=UNKNOWN)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, carried, hosts
+from tests.mpi.jobs import AT_ONCE, EVERYTHING, carried, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 
 
@@ -18,7 +18,7 @@ def test_what_is_freed_lives_as_long_as_its_requests(host: str, ranks: int) -> N
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_a_team_is_created_while_nobody_waits(host: str, ranks: int) -> None:
-    (done,) = good_scenarios(host, ranks, "async_creation 30")
+    (done,) = good_scenarios(host, ranks, "async_creation 30", env=AT_ONCE)
     for operation in ("allreduce", "bcast", "barrier", "gather", "reduce_scatter"):
         assert carried(done.job, operation) > 0
 
@@ -26,14 +26,13 @@ def test_a_team_is_created_while_nobody_waits(host: str, ranks: int) -> None:
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_what_is_freed_before_its_team_is_created_goes_with_its_request(host: str, ranks: int) -> None:
-    good_scenarios(host, ranks, "async_creation_freed")
+    good_scenarios(host, ranks, "async_creation_freed", env=AT_ONCE)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_what_is_wrong_is_told_before_there_is_a_team(host: str) -> None:
-    good_scenarios(
-        host, 3, "async_creation 1", "async_creation_errors", served=EVERYTHING.but("bcast: argument")
-    )
+    scenarios = ("async_creation 1", "async_creation_errors")
+    good_scenarios(host, 3, *scenarios, env=AT_ONCE, served=EVERYTHING.but("bcast: argument"))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])

@@ -30,7 +30,7 @@ print("good heap" if hasattr(CDLL(None), "nearfield_heap_serves") else "good no 
 
 def job(host: str, text: str, tmp_path: Path, **env: str) -> Completed:
     """Two ranks of Python, with nothing preloaded, that find this checkout's package."""
-    env |= {"PYTHONPATH": str(ROOT), "NEARFIELD_YOUNG": "0", VARIABLE: f"{tmp_path}/{PATTERN}"}
+    env |= {"PYTHONPATH": str(ROOT), VARIABLE: f"{tmp_path}/{PATTERN}"}
     words = command(host, 2, [python_of(host), "-c", text])
     return run(words, environment(host, False, env), 60)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, HOSTS, UNKNOWN, compiled, hosts, launch
+from tests.mpi.jobs import AT_ONCE, EVERYTHING, HOSTS, UNKNOWN, compiled, hosts, launch
 from tests.mpi.operations import ALGORITHMS
 from tests.mpi.scenario_jobs import good_scenarios
 
@@ -24,17 +24,18 @@ ERRORS = EVERYTHING.but(
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_looks_keep_what_is_under_way_going(host: str) -> None:
-    good_scenarios(host, 2, "looks", served=LOOKS)
+    good_scenarios(host, 2, "looks", env=AT_ONCE, served=LOOKS)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_what_is_under_way_outlives_its_communicator(host: str) -> None:
-    good_scenarios(host, 2, *LIVES)
+    good_scenarios(host, 2, *LIVES, env=AT_ONCE)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_what_is_wrong_for_the_plain_host_is_an_error(host: str) -> None:
-    good_scenarios(host, 2, "in_place_where_it_may_not_be", "first_error", served=ERRORS)
+    scenarios = ("in_place_where_it_may_not_be", "first_error")
+    good_scenarios(host, 2, *scenarios, env=AT_ONCE, served=ERRORS)
 
 
 def test_so_they_do_with_a_progress_thread() -> None:
@@ -51,7 +52,7 @@ def test_ranks_that_get_nothing_judge_aliases_as_the_others(host: str) -> None:
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_what_one_rank_gets_wrong_leaves_nobody_waiting(host: str) -> None:
     scenarios = ("wrong_unequal", "wrong_early", "wrong_statuses", "wrong_longer_root")
-    good_scenarios(host, 3, *scenarios, served=ERRORS)
+    good_scenarios(host, 3, *scenarios, env=AT_ONCE, served=ERRORS)
 
 
 def test_errors_that_mpich_alone_raises_are_raised() -> None:

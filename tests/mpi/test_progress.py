@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, Served, hosts
+from tests.mpi.jobs import AT_ONCE, EVERYTHING, Served, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 
 SCENARIOS = [
@@ -65,11 +65,11 @@ AHEAD = [
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 @pytest.mark.parametrize("host", hosts())
 def test_who_only_gives_may_be_ahead(host: str, ranks: int) -> None:
-    good_scenarios(host, ranks, *AHEAD)
+    good_scenarios(host, ranks, *AHEAD, env=AT_ONCE)
 
 
 @pytest.mark.parametrize("algorithm", ["slots", "tree", "pipeline", "direct", "together"])
 def test_so_it_may_by_whatever_algorithm(algorithm: str) -> None:
     kinds = ("gather", "scatter", "reduce", "bcast")
-    env = {"NEARFIELD_ALGORITHM": ";".join(f"{kind}:{algorithm}" for kind in kinds)}
+    env = {"NEARFIELD_ALGORITHM": ";".join(f"{kind}:{algorithm}" for kind in kinds)} | AT_ONCE
     good_scenarios("mpich", 5, "ahead_mixed", "ahead_by_chance", "ahead_freed", env=env)

@@ -80,7 +80,7 @@ def test_an_emulated_job_is_served(package: Path, tmp_path: Path) -> None:
     emulated = ["qemu-aarch64-static", "-L", SYSTEM]
     emulated += [word for name, value in guest.items() for word in ("-E", f"{name}={value}")]
     (tmp_path / "statistics").mkdir()
-    env = {"NEARFIELD_YOUNG": "0", "NEARFIELD_STATS_FILE": f"{tmp_path}/statistics/{PATTERN}"}
+    env = {"NEARFIELD_STATS_FILE": f"{tmp_path}/statistics/{PATTERN}"}
     done = run(HOSTS["mpich"].mpiexec, "-n", 2, *emulated, program, 16384, cwd=tmp_path, **env)
     assert done.returncode == 0 and "good" in done.stdout, done.stdout + done.stderr
     ranks = read_statistics(tmp_path / "statistics")

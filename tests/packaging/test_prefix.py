@@ -51,7 +51,7 @@ def test_everything_lies_where_it_is_looked_for(prefix: Path) -> None:
 def test_its_command_serves_a_job(prefix: Path, tmp_path: Path, host: str) -> None:
     launcher = [HOSTS[host].mpiexec, *HOSTS[host].options, "-n", 2]
     env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    env |= {"NEARFIELD_YOUNG": "0", "LD_LIBRARY_PATH": str(HOSTS[host].library.parent)}
+    env |= {"LD_LIBRARY_PATH": str(HOSTS[host].library.parent)}
     words = ["run", f"--stats-file={tmp_path}/{PATTERN}", *launcher, compile_c(host, "several.c"), "plain"]
     done = run(prefix / "bin/nearfield", *words, cwd=tmp_path, **env)
     assert done.returncode == 0 and "good" in done.stdout and not done.stderr, done.stdout + done.stderr

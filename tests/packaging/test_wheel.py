@@ -82,7 +82,7 @@ def test_a_job_is_served_by_the_standard_library_alone(installed: Path, tmp_path
     launcher = [HOSTS[host].mpiexec, *HOSTS[host].options, "-n", 2]
     script = "from array import array; from mpi4py import MPI; sum = array('d', [0]);"
     script += "MPI.COMM_WORLD.Allreduce(array('d', [1]), sum); print('sum', int(sum[0]))"
-    rooted = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "NEARFIELD_YOUNG": "0"}
+    rooted = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     statistics = f"--stats-file={tmp_path}/{PATTERN}"
     done = run(installed, "run", statistics, *launcher, python_of(host), "-c", script, cwd=tmp_path, **rooted)
     assert done.stdout.count("sum 2") == 2 and not done.stderr, done.stdout + done.stderr
@@ -150,7 +150,7 @@ def test_from_an_empty_directory_to_the_end_of_a_job(wheel: Path, tmp_path: Path
     (tmp_path / "app.py").write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\nprint('good')\n")
     path = f"{tmp_path}/venv/bin:{os.environ['PATH']}"
     words = ["nearfield", "run", "--stats", "mpiexec", "-n", 4, "python", "app.py"]
-    done = run(*words, cwd=tmp_path, PATH=path, NEARFIELD_YOUNG="0")
+    done = run(*words, cwd=tmp_path, PATH=path)
     assert done.stdout.count("good") == 4 and "barrier" in done.stderr, done.stdout + done.stderr
     assert "perhaps" in run("nearfield", "check", "python", cwd=tmp_path, PATH=path).stdout
     for words in (["--help"], ["info"], ["explain", "bcast"], ["model", "bcast"], ["plan", "--ranks", 4]):

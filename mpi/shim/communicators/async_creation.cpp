@@ -156,32 +156,4 @@ bool AsyncCreation::involves(int member) const {
   return std::ranges::find(state_.members, member) != state_.members.end();
 }
 
-namespace {
-// Finds the members. Without them we could not even refuse, so it is tried twice if memory is short.
-bool is_near(const Communicator& state) {
-  Communicator* near = nullptr;
-  try {
-    near = channel(state.comm);
-  } catch (const OutOfMemory&) {
-    near = channel(state.comm);
-  }
-  return near && !spans_nodes(state);
-}
-}  // namespace
-
-bool creates(const Communicator& state) {
-  return !state.team_tried && state.enabled && !state.inter && state.size > 1 && the_runner && is_near(state);
-}
-
-Communicator* created(MPI_Comm comm) {
-  Communicator* const state = communicator_of(comm);
-  if (!state || !state->enabled || revoked(comm)) return nullptr;
-  if (!state->async_creation && !state->team) {
-    if (!creates(*state)) return nullptr;
-    AsyncCreation::begin(*state);
-  }
-  if (is_being_created(*state)) return state;
-  return state->team ? state : nullptr;
-}
-
 }  // namespace nearfield::mpi

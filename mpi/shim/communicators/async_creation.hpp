@@ -33,8 +33,8 @@ class AsyncCreation final : fibers::Lane {
     ~Deferred() = default;
   };
 
-  // Local, called in the communicator's first collective call if that must not wait. pre: creates(). Without memory it
-  // sends the others a refusal.
+  // Local, called in the communicator's first collective call if that must not wait. pre: messages reach all its ranks.
+  // Without memory it sends the others a refusal.
   static void begin(Communicator& state);
   ~AsyncCreation();
   static bool any() { return shim.teams_being_created.load(std::memory_order_relaxed) != 0; }
@@ -64,15 +64,10 @@ class AsyncCreation final : fibers::Lane {
   Deferred *first_ = nullptr, *last_ = nullptr;
 };
 
-// Returns whether a team of its members can be created so; the same on all of them.
-bool creates(const Communicator& state);
 // Frees communicators that the program has freed before their team was created.
 void free_created();
 inline bool is_being_created(const Communicator& state) {
   return state.async_creation && !state.async_creation->settled();
 }
-// Returns the communicator's state if we serve collectives on it that must not wait: it has a team, or one is being
-// created. May be null.
-Communicator* created(MPI_Comm comm);
 
 }  // namespace nearfield::mpi

@@ -26,6 +26,7 @@
 #include "engine/hang_report/reporter.hpp"
 #include "engine/hierarchy/chooser.hpp"
 #include "engine/messages/messenger.hpp"
+#include "mpi/shim/collectives/engine/route.hpp"
 #include "mpi/shim/process/host.hpp"
 #include "mpi/shim/process/host_scope.hpp"
 #include "mpi/shim/process/threads/per_thread.hpp"
@@ -62,10 +63,11 @@ struct Communicator final : team::TeamUser {
   // Returns the team of the ranks that we share memory with; may be null. Without team and hierarchy the host serves
   // this communicator's collectives.
   team::Team* near_team() const { return team ? team.get() : hierarchy ? hierarchy->team() : nullptr; }
+  // What decides who serves a collective call (collectives/engine/route.hpp). `asks_reach`: also whom messages reach.
+  CommunicatorFacts facts(bool asks_reach);
   bool enabled = true;  // hint `nearfield`: collectives
   bool team_tried = false;
-  // number of next collective calls that the host serves (collectives/young.hpp); equal on all ranks
-  std::uint32_t young = 0;
+  std::uint32_t young = 0;  // number of next collective calls that the host serves; equal on all ranks
   std::shared_ptr<AsyncCreation> async_creation;  // set if its first collective call must not wait (async_creation.hpp)
   bool reproducible = false;                      // hint `nearfield_reproducible`, for a hierarchy to be made
   MPI_Comm comm{};
@@ -111,7 +113,6 @@ void look_for_revoked();  // notices revocation by other ranks
 void note_revoked();
 
 Communicator* communicator_slowly(MPI_Comm comm);
-inline bool is_young(const Communicator& c) { return c.young && !c.team && !c.hierarchy && !c.team_tried; }
 // Collective. Makes the team, or the hierarchy (over_nodes.cpp), if possible.
 void make_team(Communicator& state);
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);
@@ -177,9 +178,14 @@ MPI_Group world_group();
 bool running();
 // Local. Returns the ranks of a group's processes in our MPI_COMM_WORLD; none: one belongs to another world.
 std::vector<int> ranks_in_world(MPI_Group group);
-bool resolve_members(Communicator& state);
+Side resolve_members(Communicator& state);
 // Returns its ranks as members of the messenger; -1: no member.
 std::vector<int> members_near(MPI_Comm comm);
+
+inline Side side_of(Communicator& state) {
+  const Side side = state.side.load(std::memory_order_acquire);  // SYNC: members-resolved
+  return side == Side::unknown ? resolve_members(state) : side;
+}
 
 // Returns the communicator if we serve its messages, those between ranks of this node if it spans several; nullptr: the
 // host does.
@@ -189,10 +195,7 @@ inline Communicator* channel(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
   if (!state || state->context == 0 || !state->messages_on || revoked(comm)) [[unlikely]]
     return nullptr;
-  const Side side = state->side.load(std::memory_order_acquire);  // SYNC: members-resolved
-  if (side != Side::near && side != Side::both && (side == Side::far || !resolve_members(*state))) [[unlikely]]
-    return nullptr;
-  return state;
+  return side_of(*state) == Side::far ? nullptr : state;
 }
 // pre: channel() has returned it.
 inline bool spans_nodes(const Communicator& state) { return state.side.load(std::memory_order_relaxed) == Side::both; }
@@ -200,6 +203,13 @@ inline bool spans_nodes(const Communicator& state) { return state.side.load(std:
 // Returns whether the death of that member of the messenger concerns a call that waits for anybody in the communicator:
 // not where it is no rank of it, nor once the program has acknowledged it (revoking.cpp).
 bool may_come_from(const Communicator& c, int member);
+
+inline MessageReach reach_of(Communicator& c) {
+  if (!the_messenger) return MessageReach::none;
+  if (!c.messages_on) return MessageReach::off;
+  if (c.alone) return MessageReach::all;
+  return c.context && side_of(c) == Side::near ? MessageReach::all : MessageReach::not_all;
+}
 
 // A wait whose flag asks the host, which progresses it; we progress our messages.
 waiting::Waiter host_waiter();

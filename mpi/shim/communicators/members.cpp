@@ -56,7 +56,7 @@ std::vector<int> ranks_in_world(MPI_Group group) {
   return ranks;
 }
 
-bool resolve_members(Communicator& state) {
+Side resolve_members(Communicator& state) {
   std::vector<int> members = members_of(state.comm, state.inter ? host.Comm_remote_group : host.Comm_group);
   const auto near = std::ranges::count_if(members, [](int member) { return member >= 0; });
   // The host serves all messages of a rank that is alone on its node, also to itself.
@@ -69,10 +69,10 @@ bool resolve_members(Communicator& state) {
     if (side != Side::near || own.empty() || std::ranges::find(own, -1) != own.end()) side = Side::far;
   }
   const std::lock_guard lock(first_use);
-  if (state.side.load(std::memory_order_relaxed) != Side::unknown) return side != Side::far;
+  if (const Side known = state.side.load(std::memory_order_relaxed); known != Side::unknown) return known;
   if (side != Side::far) state.members = std::move(members);
   state.side.store(side, std::memory_order_release);  // SYNC: members-resolved
-  return side != Side::far;
+  return side;
 }
 
 int lowest_near(const Communicator& state) {

@@ -74,6 +74,7 @@ struct PerformanceHandles;
 class Sessions;
 }  // namespace tools
 
+enum class HostKind : std::uint8_t;
 enum class Phase : std::uint8_t { before, starting, running, unavailable, finished };
 
 struct Shim {
@@ -83,6 +84,7 @@ struct Shim {
   Host host = {};
   void* host_library = nullptr;
   bool host_rejects_aliases = false;
+  HostKind host_kind{};
   StatusFields status_fields;  // handles/statuses.cpp, likewise
 
   // communicators/communicator.cpp: while MPI starts and when it ends

@@ -13,7 +13,6 @@
 #include <algorithm>
 
 #include "mpi/shim/collectives/engine/carry.hpp"
-#include "mpi/shim/collectives/single/alone.hpp"
 #include "mpi/shim/process/blocking.hpp"
 #include "mpi/shim/process/errors_returned.hpp"
 #include "mpi/shim/process/hints.hpp"
@@ -43,11 +42,9 @@ int left_to_host(WhoseWindow why, Make make) {
 }
 
 // Returns the communicator if its windows may be ours, which is the same on all ranks; else nullptr.
-Communicator* eligible(MPI_Comm comm) {
-  if (Communicator* const alone = find_alone(comm); alone && !alone->team) make_team(*alone);  // its windows need one
-  grow_up(comm);
-  const Admission admitted = admit(comm);
-  Communicator* const c = admitted.communicator;
+Communicator* with_windows(MPI_Comm comm) {
+  Communicator* const c = admit<collectives::Collective::barrier, Form::window>(comm).communicator;
+  if (c && c->alone && !c->team) make_team(*c);
   return c && c->team && !broken_off(*c) ? c : nullptr;
 }
 
@@ -80,7 +77,7 @@ std::unique_ptr<OneSided> take_over(Communicator& c, MPI_Win win, Window::Lies l
 template <Function number, class Make, class Body>
 int creating(MPI_Comm comm, MPI_Aint unit, Make make, Body body) {
   if (!unit_fits<number>(unit)) return raise_too_large(number, comm);
-  Communicator* const c = eligible(comm);
+  Communicator* const c = with_windows(comm);
   if (!c) return left_to_host(WhoseWindow::communicator, make);
   return with_memory(*c, name_of(number), [&]() -> int {
     try {

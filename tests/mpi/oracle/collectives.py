@@ -61,7 +61,7 @@ def single(draw: random.Random, own: random.Random, on: On, host: float, name: s
             assert by == ("messages" if call.name.startswith("neighbor") else "alone") or call.empty, (
                 f"{call}: {by}"
             )
-        elif not call.empty:
+        elif not call.empty and on.grown:
             assert by != "host" and (not users or by == "combined" or on.comm.is_inter), f"{call}: {by}"
     if row:
         hint(on.comm, nearfield_algorithm=" ")
@@ -80,14 +80,14 @@ def singles(seed: int, count: int, first: int = 0, host: float = 0.1, names: lis
     """Calls one after another, on communicators of every kind or between two groups; topologies come and go."""
     draw, own = random.Random(seed), random.Random(seed * 1000 + WORLD.rank)
     beds: list[On | None] = across(first) if first else every_kind()
-    tops = [] if first else [topology(fork(draw)) for _ in range(4)]
+    tops = [] if first else [topology(fork(draw), grown=True) for _ in range(4)]
     for number in range(count):
         at, case = draw.randrange(len(beds) + len(tops) * 2), fork(draw)
         if at >= len(beds) and draw.random() < 0.15:
             at = (at - len(beds)) % len(tops)
             if tops[at]:
                 tops[at].free()
-            tops[at] = topology(fork(draw))
+            tops[at] = topology(fork(draw), grown=True)
             on = tops[at]
         else:
             on = beds[at] if at < len(beds) else tops[(at - len(beds)) % len(tops)]

@@ -55,10 +55,15 @@ def neighbours(comm: MPI.Topocomm) -> Members:
 
 
 class On:
-    """A communicator, who its members are, and what may be called on it."""
+    """A communicator, who its members are, and what may be called on it.
 
-    def __init__(self, comm: MPI.Comm, first: bool = True, origin: str = "") -> None:
-        self.comm, self.origin = comm, origin
+    `grown`: it gets its team now, so that the host serves none of its calls for its youth.
+    """
+
+    def __init__(self, comm: MPI.Comm, first: bool = True, origin: str = "", grown: bool = False) -> None:
+        self.comm, self.origin, self.grown = comm, origin, grown
+        if grown:
+            hint(comm, nearfield="on")
         self.me = comm.rank + (0 if first else comm.remote_size)
         mine = [comm.size, comm.remote_size] if comm.is_inter else [comm.size]
         self.members = Members.of_groups(*(mine if first else mine[::-1]))
@@ -121,14 +126,14 @@ def works_by_host(call: Call, on: On, form: str) -> bool:
 
 
 def of_every_kind() -> list[On]:
-    """Communicators of one group, all containing this rank."""
+    """Communicators of one group, all containing this rank, with their teams."""
     size, rank = WORLD.size, WORLD.rank
     backwards = WORLD.group.Incl(list(reversed(range(size))))
     made = [WORLD, WORLD.Dup(), WORLD.Split(rank % 2, -rank), WORLD.Split(rank // 3, -rank), WORLD.Dup()]
     made += [WORLD.Create_group(backwards), WORLD.Create_cart([size], [True], reorder=True)]
     made += [WORLD.Split_type(MPI.COMM_TYPE_SHARED), MPI.COMM_SELF.Dup()]
     backwards.Free()
-    return [On(comm) for comm in made]
+    return [On(comm, grown=True) for comm in made]
 
 
 def grid(draw: random.Random, comm: MPI.Intracomm) -> MPI.Intracomm:
@@ -169,10 +174,10 @@ def distributed(draw: random.Random, comm: MPI.Intracomm) -> MPI.Intracomm:
     return comm.Create_dist_graph_adjacent(sources, targets)
 
 
-def topology(draw: random.Random, comm: MPI.Intracomm = WORLD) -> On | None:
+def topology(draw: random.Random, comm: MPI.Intracomm = WORLD, grown: bool = False) -> On | None:
     """A communicator with a random topology; nothing on ranks that are not in it."""
     made = draw.choice([grid, grid, graph, distributed, distributed])(draw, comm)
-    return On(made) if made != MPI.COMM_NULL else None
+    return On(made, grown=grown) if made != MPI.COMM_NULL else None
 
 
 def fork(draw: random.Random) -> random.Random:

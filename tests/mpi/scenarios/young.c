@@ -201,3 +201,80 @@ SCENARIO(young_windows) {
     MPI_Comm_free(&comm);
   }
 }
+
+/* Calls of nothing among others that do not wait, of which some see at once that there is nothing to do. */
+static void wait_for_nothing(MPI_Comm comm) {
+  MPI_Request requests[24];
+  int me, values[12], nothing = 0;
+  MPI_Comm_rank(comm, &me);
+  for (int i = 0; i < 12; ++i) {
+    values[i] = me == i % size ? i : -1;
+    MPI_Ibcast(&nothing, 0, MPI_INT, 0, comm, &requests[2 * i]);
+    MPI_Ibcast(&values[i], 1, MPI_INT, i % size, comm, &requests[2 * i + 1]);
+  }
+  MPI_Waitall(24, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < 12; ++i) CHECK(values[i] == i, "call %d: %d", i, values[i]);
+}
+
+/* Communicators of all ranks, so that all make the same calls. */
+SCENARIO(young_of_all) {
+  for (int seed = 0; seed < 6; ++seed) {
+    MPI_Comm dup, reversed, of_dup;
+    MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+    MPI_Comm_dup(dup, &of_dup);
+    use(reversed, seed);
+    wait_for_nothing(of_dup);
+    use(of_dup, seed + 1);
+    use(dup, seed + 2);
+    wait_for_nothing(dup);
+    MPI_Comm_free(&dup);
+    MPI_Comm_free(&reversed);
+    MPI_Comm_free(&of_dup);
+  }
+}
+
+/* Blocks of pairs of ints, which each rank lays out in its own way: MPI compares what types consist of alone. */
+SCENARIO(young_mixed_types) {
+  enum { most_pairs = 300, most_ranks = 8 };
+  MPI_Datatype pair, sparse;
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_create_resized(pair, 0, 4 * sizeof(int), &sparse);
+  MPI_Type_commit(&pair);
+  MPI_Type_commit(&sparse);
+  for (int round = 0; round < 60; ++round) {
+    static int send[4 * most_pairs], got[4 * most_pairs * most_ranks];
+    const MPI_Datatype types[] = {MPI_INT, pair, sparse};
+    const int pairs = 1 + round * 37 % most_pairs, give = (rank + round) % 3, take = (rank + round / 3) % 3;
+    const int counts[] = {2 * pairs, pairs, pairs}, strides[] = {2, 2, 4};
+    MPI_Comm comm;
+    for (int i = 0; i < 2 * pairs; ++i) send[i / 2 * strides[give] + i % 2] = 1000 * rank + i;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int call = 0; call < 2; ++call) {
+      memset(got, -1, sizeof got);
+      MPI_Allgather(send, counts[give], types[give], got, counts[take], types[take], comm);
+      for (int i = 0; i < 2 * pairs * size; ++i)
+        REQUIRE(got[i / 2 * strides[take] + i % 2] == i / (2 * pairs) * 1000 + i % (2 * pairs), "round %d, %d", round, i);
+    }
+    MPI_Comm_free(&comm);
+  }
+  MPI_Type_free(&pair);
+  MPI_Type_free(&sparse);
+}
+
+/* A communicator may be freed before what it has begun is complete. */
+SCENARIO(young_freed_before_it_is_done) {
+  for (int round = 0; round < 20; ++round) {
+    MPI_Comm comm;
+    MPI_Request requests[4];
+    int mine = rank + round, sum = 0, most = 0, last = rank == size - 1 ? round : -1;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &comm);
+    MPI_Ibarrier(comm, &requests[0]);
+    MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[1]);
+    MPI_Ibcast(&last, 1, MPI_INT, size - 1, comm, &requests[2]);
+    MPI_Iscan(&mine, &most, 1, MPI_INT, MPI_MAX, comm, &requests[3]);
+    MPI_Comm_free(&comm);
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+    CHECK(sum == size * round + size * (size - 1) / 2 && last == round && most == mine, "round %d", round);
+  }
+}

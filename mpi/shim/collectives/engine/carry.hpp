@@ -1,6 +1,5 @@
-// The common path of every collective: find the team, check what has to be checked, run an algorithm, or hand the
-// call to the host. Whatever decides here is equal on all ranks (law 1 of docs/architecture.md), except for
-// arguments that are wrong: those go to the host, which raises the error that the program expects.
+// The common path of every collective: who serves it (route.hpp), check what has to be checked, run an algorithm, or
+// hand the call to the host. Arguments that are wrong go to the host, which raises the error that the program expects.
 #pragma once
 #include <new>
 
@@ -21,59 +20,50 @@ int class_and_text(const char* function, const team::Broken& broken);
 // Fills type, operator and length of a reduction; the reason why not otherwise.
 std::optional<Reason> describe_reduction(collectives::Call& call, MPI_Count count, MPI_Datatype type, MPI_Op op);
 
-// A reduction, as far as it tells whether the host may serve it on a young communicator. Hosts combine operands in
-// orders of their own, and what is rounded one way at first and another way later differs: where that can show, the
-// host hands operands round at most (young.hpp).
-struct Reduction {
+// What MPI makes equal on all ranks that reduce.
+struct ReductionArguments {
+  MPI_Count count;
   MPI_Datatype type;
   MPI_Op op;
-  MPI_Count count;
-  bool gathers;  // by a call that can do that
 };
-bool host_may_serve(const Communicator& c, const Reduction& reduction);
 
-// Returns whether the host serves this call, which is one of the first.
-inline bool by_host_for_youth(Communicator& c, const Reduction* reduction) {
-  if (!is_young(c) || (reduction && !host_may_serve(c, *reduction))) return false;
-  --c.young;
-  return true;
-}
-// Called before what needs a team.
-inline void grow_up(MPI_Comm comm) {
-  if (Communicator* const state = communicator_of(comm)) state->young = 0;
+inline CommunicatorFacts Communicator::facts(bool asks_reach) {
+  const TeamStanding standing = inter                     ? TeamStanding::groups
+                                : alone                   ? TeamStanding::single
+                                : is_being_created(*this) ? TeamStanding::begun
+                                : team                    ? TeamStanding::team
+                                : hierarchy               ? TeamStanding::nodes
+                                : team_tried              ? TeamStanding::none
+                                                          : TeamStanding::untried;
+  const MessageReach reach = asks_reach || inter ? reach_of(*this) : MessageReach::unasked;
+  return {Equal(standing), Equal(reach), Equal(enabled),       Equal(shim.several_nodes),
+          Equal(young),    Equal(size),  Equal(shim.host_kind)};
 }
 
-// Who carries a call; communicator is null when the host has to take it.
-struct Admission {
+// Who serves a call, without a communicator if the host does.
+struct Admission : Route {
   Communicator* communicator = nullptr;
-  Reason reason = Reason::communicator;
 };
+// Asks route() until it says who, and does what it wants done before.
+Admission decide(Communicator& c, const CallFacts& call, const ReductionArguments* reduction);
 
-inline Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) {
-  Communicator* const state = communicator_of(comm);
-  if (!state) [[unlikely]]
-    return {};
-  if (state->async_creation && !state->async_creation->settled()) [[unlikely]]
-    if (!state->async_creation->wait()) return {};
-  if (!state->team && !state->hierarchy) [[unlikely]] {
-    if (revoked(comm)) return {};
-    if (by_host_for_youth(*state, reduction)) return {nullptr, Reason::young};
-    if (!state->team_tried) make_team(*state);
-    if (!state->team && !state->hierarchy)
-      return {nullptr, state->alone && !state->enabled ? Reason::off : Reason::communicator};
-  }
-  if (!state->enabled) [[unlikely]]
-    return {nullptr, Reason::off};
-  if (revoked(comm)) [[unlikely]]
-    return {};
-  return {state, Reason::communicator};
+// Of communicators that are unknown or revoked no call is right: the host says so.
+template <collectives::Collective collective, Form form>
+[[gnu::always_inline]] inline Admission admit(MPI_Comm comm, const ReductionArguments* reduction = nullptr) {
+  constexpr const CallFacts& call = CalledFunction<collective, form>::facts;
+  Communicator* const c = communicator_of(comm);
+  if (!c || revoked(comm)) [[unlikely]]
+    return {{Server::host}};
+  const Route by = route(c->facts(asks_reach(call)), call, {});
+  if (by.who <= Server::self) [[likely]]
+    return {by, c};
+  return decide(*c, call, reduction);
 }
 
 // Return whether ranks compare their calls, and whether one of those that share memory with us has given up.
 inline bool checks(const Communicator& c) {
-  if (is_being_created(c)) [[unlikely]]
-    return process_ever()->settings().check;
-  return c.near_team() && c.near_team()->plan().check;
+  const team::Team* const team = is_being_created(c) ? shim.base_team : c.near_team();
+  return team && team->plan().check;
 }
 inline bool broken_off(const Communicator& c) {
   return !is_being_created(c) && c.near_team() && c.near_team()->broken_off();

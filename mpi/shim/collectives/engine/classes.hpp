@@ -12,26 +12,53 @@
 
 namespace nearfield::mpi::classes {
 
-#define CLASS(name)                                                                                           \
-  template <Collective collective>                                                                            \
-  struct name {                                                                                               \
-    template <class When, class... Arguments>                                                                 \
-    [[gnu::always_inline]] static int serve(const char* function, const When& when, Arguments... arguments) { \
-      const MPI_Comm comm = std::get<sizeof...(arguments) - 1>(std::tie(arguments...));                       \
-      if (is_apart(comm)) [[unlikely]] {                                                                      \
-        if (find_alone(comm))                                                                                 \
-          return alone::serve(collective, function, when, alone::name<collective>(arguments...), comm);       \
-        if (find_across(comm)) return across::name<collective>(function, when, arguments...);                 \
-      }                                                                                                       \
-      return mpi::name<collective>(function, when, arguments...);                                             \
-    }                                                                                                         \
+// What a call reduces; nothing.
+template <class... Arguments>
+constexpr const combining::Operands* moved(Arguments...) {
+  return nullptr;
+}
+template <class N>
+combining::Operands reduced(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, MPI_Comm) {
+  if constexpr (std::is_pointer_v<N>) return {{0, type, op}, send, recv};
+  else return {{count, type, op}, send, recv};
+}
+template <class N>
+combining::Operands reduced(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm) {
+  return {{count, type, op}, send, recv, root};
+}
+inline const ReductionArguments* facts(const combining::Operands* given) { return given; }
+inline const ReductionArguments* facts(const combining::Operands& given) { return &given; }
+
+#define CLASS(name, given_by)                                                                                   \
+  template <Collective collective>                                                                              \
+  struct name {                                                                                                 \
+    template <class When, class... Arguments>                                                                   \
+    [[gnu::always_inline]] static int serve(const char* function, const When& when, Arguments... arguments) {   \
+      if constexpr (When::overlaps)                                                                             \
+        if (!when.request) return when.at_host(collective, Reason::argument);                                   \
+      const MPI_Comm comm = std::get<sizeof...(arguments) - 1>(std::tie(arguments...));                         \
+      const auto given = given_by(arguments...);                                                                \
+      const Admission by = admit<collective, When::form>(comm, facts(given));                                   \
+      switch (by.who) {                                                                                         \
+        [[likely]] case Server::team:                                                                           \
+        case Server::nodes: return mpi::name<collective>(function, when, *by.communicator, arguments...);       \
+        case Server::self:                                                                                      \
+            return alone::serve(collective, function, when, alone::name<collective>(arguments...), comm);       \
+        case Server::messages: return across::name<collective>(function, when, *by.communicator, arguments...); \
+        case Server::host_gathers:                                                                              \
+          if constexpr (std::is_same_v<decltype(given), const combining::Operands> && !When::overlaps)          \
+            return combining::combine_by_host(*by.communicator, collective, given, function, when.host_call);   \
+          [[fallthrough]];                                                                                      \
+        default: return when.at_host(collective, by.reason);                                                    \
+      }                                                                                                         \
+    }                                                                                                           \
   };
-CLASS(one_buffer)
-CLASS(blocks)
-CLASS(rooted_blocks)
-CLASS(reduction)
-CLASS(rooted_reduction)
-CLASS(parted_reduction)
+CLASS(one_buffer, moved)
+CLASS(blocks, moved)
+CLASS(rooted_blocks, moved)
+CLASS(reduction, reduced)
+CLASS(rooted_reduction, reduced)
+CLASS(parted_reduction, reduced)
 #undef CLASS
 
 }  // namespace nearfield::mpi::classes

@@ -28,13 +28,13 @@ std::byte* need(std::optional<memory::Temporary>& temporary, std::size_t bytes) 
 
 }  // namespace
 
-Combining::Combining(const Communicator& c, Collective collective, int root, const Operands& given)
+Combining::Combining(const Communicator& c, Collective collective, const Operands& given)
     : collective_(collective),
-      root_(root),
+      root_(given.root),
       me_(c.rank),
       size_(c.size),
       ends_(given.ends),
-      gets_(collectives::operation(collective).gets.has(c.rank, root)),
+      gets_(collectives::operation(collective).gets.has(c.rank, given.root)),
       count_(std::size_t(given.count)),
       given_(given.send == MPI_IN_PLACE ? given.recv : const_cast<void*>(given.send),
              times(given.count, collectives::operation(collective).gives.each(c.size)), given.type, c.comm),
@@ -184,11 +184,11 @@ Way way_for(const Communicator& c, Collective collective, std::size_t bytes, std
 
 }  // namespace
 
-int combine(Communicator& c, Collective collective, int root, const Operands& given, const char* function,
+int combine(Communicator& c, Collective collective, const Operands& given, const char* function,
             FunctionRef<int()> host_call) {
   return with_memory(c, function, [&]() -> int {
     const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
-    Combining work(c, collective, root, given);
+    Combining work(c, collective, given);
     if (!work.right()) return to_host(collective, Reason::argument, host_call);
     const Call whole = work.whole();
     if (whole.bytes == 0) return carry(c, whole, function, host_call);
@@ -211,6 +211,27 @@ int combine(Communicator& c, Collective collective, int root, const Operands& gi
     if (counting()) [[unlikely]]
       count_call(collective, whole.bytes, start);
     return MPI_SUCCESS;
+  });
+}
+
+int combine_by_host(Communicator& c, Collective collective, const Operands& given, const char* function,
+                    FunctionRef<int()> host_call) {
+  return with_memory(c, function, [&]() -> int {
+    const bool rooted = collective == Collective::reduce;
+    Combining work(c, collective, given);
+    if (!work.right() || (rooted && (given.root < 0 || given.root >= c.size)) || work.whole().bytes == 0)
+      return to_host(collective, Reason::young, host_call);
+    work.prepare(Way::whole);
+    if (const int code = work.load(); code != MPI_SUCCESS) return give_up(c, function, "the buffer cannot be packed");
+    const Call call = work.exchange();
+    const int bytes = int(call.bytes);
+    const int code = to_host(collective, Reason::young, [&] {
+      return rooted ? host.Gather(call.send, bytes, host.byte, call.recv, bytes, host.byte, given.root, c.comm)
+                    : host.Allgather(call.send, bytes, host.byte, call.recv, bytes, host.byte, c.comm);
+    });
+    if (code != MPI_SUCCESS) return code;
+    const int folded = work.fold();
+    return folded == MPI_SUCCESS ? work.store() : folded;
   });
 }
 

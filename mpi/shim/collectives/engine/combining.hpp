@@ -26,12 +26,10 @@
 namespace nearfield::mpi::combining {
 
 // As the program gives them; `count` as its call counts.
-struct Operands {
+struct Operands : ReductionArguments {
   const void* send;
   void* recv;
-  MPI_Count count;
-  MPI_Datatype type;
-  MPI_Op op;
+  int root = -1;  // none
   const std::size_t* ends =
       nullptr;  // of parts, elements; each member's begins where the one before ends, the first at 0
 };
@@ -41,7 +39,7 @@ enum class Way : std::uint8_t { whole, shares };
 // One call, in the steps above. pre: possible(), a communicator with a team.
 class Combining {
  public:
-  Combining(const Communicator& c, collectives::Collective collective, int root, const Operands& given);
+  Combining(const Communicator& c, collectives::Collective collective, const Operands& given);
   // False: arguments that the host must judge.
   bool right() const { return right_; }
   collectives::Call whole() const;  // as the program has made it
@@ -89,14 +87,17 @@ class Combining {
 };
 
 // The whole of a blocking call.
-int combine(Communicator& c, collectives::Collective collective, int root, const Operands& given, const char* function,
+int combine(Communicator& c, collectives::Collective collective, const Operands& given, const char* function,
             FunctionRef<int()> host_call);
+// An allreduce or a reduce on a communicator that has no team yet: the host hands operands round.
+int combine_by_host(Communicator& c, collectives::Collective collective, const Operands& given, const char* function,
+                    FunctionRef<int()> host_call);
 
 // The same as a request: all is combined by whoever completes it, on its own stack.
 class CombiningBuffers final : public mpi::StagingBuffers {
  public:
-  CombiningBuffers(const Communicator& c, collectives::Collective collective, int root, const Operands& given)
-      : work(c, collective, root, given) {}
+  CombiningBuffers(const Communicator& c, collectives::Collective collective, const Operands& given)
+      : work(c, collective, given) {}
   int fetch() override { return work.load(); }
   int store() override {
     const int code = work.fold();
@@ -105,10 +106,10 @@ class CombiningBuffers final : public mpi::StagingBuffers {
   Combining work;
 };
 template <class When>
-int post(Communicator& c, collectives::Collective collective, int root, const Operands& given, const char* function,
+int post(Communicator& c, collectives::Collective collective, const Operands& given, const char* function,
          const When& when) {
   return with_memory(c, function, [&]() -> int {
-    auto buffers = std::make_unique<CombiningBuffers>(c, collective, root, given);
+    auto buffers = std::make_unique<CombiningBuffers>(c, collective, given);
     Combining& work = buffers->work;
     if (!work.right()) return when.at_host(collective, Reason::argument);
     const collectives::Call whole = work.whole();

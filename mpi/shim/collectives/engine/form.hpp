@@ -20,14 +20,11 @@ using collectives::Collective;
 template <class HostCall>
 struct Blocking {
   HostCall host_call;
+  static constexpr Form form = Form::blocking;
   static constexpr bool overlaps = false, plans = false;
-  Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) const { return mpi::admit(comm, reduction); }
   int at_host(Collective collective, Reason reason) const { return to_host(collective, reason, host_call); }
   int done(int code) const { return code; }
 };
-
-// Returns whether what is under way goes on while this rank blocks in a call of the host: equal on all ranks of a node.
-inline bool goes_on_in_host() { return the_messenger; }
 
 // The host's function of a call that makes a request, of which a copy can be kept beyond the call.
 class CallWithRequest {
@@ -48,8 +45,8 @@ class CallWithRequest {
 struct Nonblocking {
   CallWithRequest host_call;
   MPI_Request* request;
+  static constexpr Form form = Form::nonblocking;
   static constexpr bool overlaps = true, plans = false;
-  Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) const;
   int at_host(Collective collective, Reason reason) const;
   // With a request that is complete.
   int done(int code) const {
@@ -62,23 +59,14 @@ struct Nonblocking {
 struct Persistent {
   FunctionRef<int()> host_call;
   MPI_Request* request;
+  static constexpr Form form = Form::persistent;
   static constexpr bool overlaps = true, plans = true;
-  Admission admit(MPI_Comm comm, const Reduction* = nullptr) const;
   int at_host(Collective collective, Reason reason) const;
   int done(int) const { std::abort(); }  // a plan is made also of what moves nothing
 };
 
 template <class HostCall>
 Blocking(HostCall) -> Blocking<HostCall>;
-
-// Our part of a call, body(c), on a communicator whose calls are ours; else the host's.
-template <class When, class Body>
-int with_team(Collective collective, const char* function, const When& when, MPI_Comm comm, const Reduction* reduction,
-              Body body) {
-  const Admission admitted = when.admit(comm, reduction);
-  if (!admitted.communicator) return when.at_host(collective, admitted.reason);
-  return with_memory(*admitted.communicator, function, [&]() -> int { return body(*admitted.communicator); });
-}
 
 // A request for a call of a communicator that has a team or will have one, which is counted as `counted`: it is issued
 // at once, or by each start. What it lacks memory for breaks off the communicator, since the others are in it.

@@ -33,36 +33,39 @@ int check_before_host(Communicator& c, const Call& call, const char* function) {
   return MPI_SUCCESS;
 }
 
-int Barrier(MPI_Comm comm) {
-  auto host_call = [&] { return host.Barrier(comm); };
-  if (is_apart(comm)) [[unlikely]] {
-    if (find_alone(comm)) return alone::finish(Collective::barrier, 0, alone::begin());
-    if (find_across(comm)) return across::barrier("MPI_Barrier", Blocking{host_call}, comm);
-  }
-  const Admission admitted = admit(comm);
-  if (!admitted.communicator) return to_host(Collective::barrier, admitted.reason, host_call);
-  return carry(*admitted.communicator, Call{Collective::barrier}, "MPI_Barrier", host_call);
-}
-
 namespace {
 template <class When>
-int barrier_task(const char* function, const When& when, MPI_Comm comm) {
+int barrier(const char* function, const When& when, MPI_Comm comm) {
   constexpr Collective collective = Collective::barrier;
-  if (find_alone(comm)) return alone::serve(collective, function, when, alone::kept(&collective, 0, host.byte), comm);
-  if (find_across(comm)) return across::barrier(function, when, comm);
-  return with_team(collective, function, when, comm, nullptr, [&](Communicator& c) {
-    return post_task(c, Call{collective}, function, nullptr, when, Call{collective});
-  });
+  if constexpr (When::overlaps)
+    if (!when.request) return when.at_host(collective, Reason::argument);
+  const Admission by = admit<collective, When::form>(comm);
+  switch (by.who) {
+    case Server::team:
+    case Server::nodes:
+      if constexpr (When::overlaps)
+        return post_task(*by.communicator, Call{collective}, function, nullptr, when, Call{collective});
+      else return carry(*by.communicator, Call{collective}, function, when.host_call);
+    case Server::self:
+      if constexpr (When::overlaps)
+        return alone::serve(collective, function, when, alone::kept(&collective, 0, host.byte), comm);
+      else return alone::finish(collective, 0, alone::begin());
+    case Server::messages: return across::barrier(function, when, *by.communicator);
+    default: return when.at_host(collective, by.reason);
+  }
 }
 }  // namespace
 
+int Barrier(MPI_Comm comm) {
+  return barrier("MPI_Barrier", Blocking{[&] { return host.Barrier(comm); }}, comm);
+}
 int Ibarrier(MPI_Comm comm, MPI_Request* request) {
   const auto host_call = [=](MPI_Request* made) { return host.Ibarrier(comm, made); };
-  return barrier_task("MPI_Ibarrier", Nonblocking{host_call, request}, comm);
+  return barrier("MPI_Ibarrier", Nonblocking{host_call, request}, comm);
 }
 int Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   const auto host_call = [&] { return at_host<Function::Barrier_init>(comm, info, request); };
-  return barrier_task("MPI_Barrier_init", Persistent{host_call, request}, comm);
+  return barrier("MPI_Barrier_init", Persistent{host_call, request}, comm);
 }
 
 }  // namespace nearfield::mpi

@@ -99,9 +99,9 @@ int carry_unequal(Communicator& c, const Call& call, const char* function, Packe
 
 // The root gives a block, all others get it.
 template <Collective collective, class When>
-int one_buffer(const char* function, const When& when, void* buffer, MPI_Count count, MPI_Datatype type, int root,
-               MPI_Comm comm) {
-  return with_team(collective, function, when, comm, nullptr, [&](Communicator& c) -> int {
+int one_buffer(const char* function, const When& when, Communicator& c, void* buffer, MPI_Count count,
+               MPI_Datatype type, int root, MPI_Comm comm) {
+  return with_memory(c, function, [&]() -> int {
     if (root < 0 || root >= c.size) return when.at_host(collective, Reason::argument);
     if (nothing(when, c, count, type)) return when.done(MPI_SUCCESS);
     Packed data(buffer, count, type, comm);
@@ -117,10 +117,10 @@ int one_buffer(const char* function, const When& when, void* buffer, MPI_Count c
 
 // All give a block, or one for each member, and get one of each member.
 template <Collective collective, class When>
-int blocks(const char* function, const When& when, const void* send, MPI_Count send_count, MPI_Datatype send_type,
-           void* recv, MPI_Count recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
+int blocks(const char* function, const When& when, Communicator& c, const void* send, MPI_Count send_count,
+           MPI_Datatype send_type, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
   constexpr bool gives_blocks = collectives::operation(collective).gives.amount == Amount::blocks;
-  return with_team(collective, function, when, comm, nullptr, [&](Communicator& c) -> int {
+  return with_memory(c, function, [&]() -> int {
     if (nothing(when, c, recv_count, recv_type) && (send == MPI_IN_PLACE || nothing(when, c, send_count, send_type)))
       return when.done(MPI_SUCCESS);
     const std::size_t p = c.size, me = c.rank, each = std::size_t(recv_count), given = gives_blocks ? p : 1;
@@ -162,7 +162,7 @@ int scatter_unequal(Communicator& c, const Call& call, const char* function, con
 
 // The root gets a block of each member, or gives one to each.
 template <Collective collective, class When>
-int rooted_blocks(const char* function, const When& when, const void* send, MPI_Count send_count,
+int rooted_blocks(const char* function, const When& when, Communicator& c, const void* send, MPI_Count send_count,
                   MPI_Datatype send_type, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int root,
                   MPI_Comm comm) {
   constexpr bool gathers = collectives::operation(collective).gets.amount == Amount::blocks;
@@ -171,7 +171,7 @@ int rooted_blocks(const char* function, const When& when, const void* send, MPI_
   void* const many = gathers ? recv : const_cast<void*>(send);
   const MPI_Count one_count = gathers ? send_count : recv_count, many_count = gathers ? recv_count : send_count;
   const MPI_Datatype one_type = gathers ? send_type : recv_type, many_type = gathers ? recv_type : send_type;
-  return with_team(collective, function, when, comm, nullptr, [&](Communicator& c) -> int {
+  return with_memory(c, function, [&]() -> int {
     if (root < 0 || root >= c.size) return when.at_host(collective, Reason::argument);
     const bool in_place = one == MPI_IN_PLACE;
     if (c.rank != root) {

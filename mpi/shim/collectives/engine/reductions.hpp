@@ -6,7 +6,6 @@
 
 #include "mpi/shim/collectives/engine/combining.hpp"
 #include "mpi/shim/collectives/engine/form.hpp"
-#include "mpi/shim/collectives/engine/young.hpp"
 #include "mpi/shim/handles/devices.hpp"
 #include "mpi/shim/process/functions.hpp"
 
@@ -23,14 +22,14 @@ int refuse(Communicator& c, const Call& call, const char* function, Reason reaso
   return when.at_host(call.collective, reason);
 }
 
-// Without a kernel of ours: `root` is -1 where the call has none.
+// Without a kernel of ours.
 template <class When>
-int combine_or_refuse(Communicator& c, const Call& call, int root, const combining::Operands& given,
-                      const char* function, Reason reason, const When& when) {
+int combine_or_refuse(Communicator& c, const Call& call, const combining::Operands& given, const char* function,
+                      Reason reason, const When& when) {
   if (reason == Reason::argument || (!c.team && !is_being_created(c)) || !combining::possible(given.type, given.op))
     return refuse(c, call, function, reason, when);
-  if constexpr (When::overlaps) return combining::post(c, call.collective, root, given, function, when);
-  else return combining::combine(c, call.collective, root, given, function, when.host_call);
+  if constexpr (When::overlaps) return combining::post(c, call.collective, given, function, when);
+  else return combining::combine(c, call.collective, given, function, when.host_call);
 }
 
 // Returns whether there is nothing to reduce, by a good type and operator: all return at once.
@@ -89,18 +88,13 @@ int carry_reduction(Communicator& c, Call call, std::size_t send_bytes, std::siz
 }
 
 template <Collective collective, class When>
-int rooted_reduction(const char* function, const When& when, const void* send, void* recv, MPI_Count count,
-                     MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
-  const Reduction reduced{type, op, count, !When::overlaps};
-  const Admission admitted = when.admit(comm, &reduced);
-  if (!admitted.communicator)
-    return host_or_young<collective>(function, when, admitted.reason, send, recv, reduced, root, comm);
-  Communicator& c = *admitted.communicator;
+int rooted_reduction(const char* function, const When& when, Communicator& c, const void* send, void* recv,
+                     MPI_Count count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm) {
   Call call{collective};
   call.root = root;
   if (root < 0 || root >= c.size) return when.at_host(collective, Reason::argument);
   if (const auto reason = describe_reduction(call, count, type, op))
-    return combine_or_refuse(c, call, root, {send, recv, count, type, op}, function, *reason, when);
+    return combine_or_refuse(c, call, {{count, type, op}, send, recv, root}, function, *reason, when);
   const bool is_root = c.rank == root, in_place = send == MPI_IN_PLACE;
   if (call.bytes && (is_root ? (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv)) : in_place || !send))
     return when.at_host(collective, Reason::argument);
@@ -112,17 +106,12 @@ int rooted_reduction(const char* function, const When& when, const void* send, v
 
 // Members that get nothing (the first of an exclusive scan) need no room for it.
 template <Collective collective, class When>
-int reduction(const char* function, const When& when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
-              MPI_Op op, MPI_Comm comm) {
+int reduction(const char* function, const When& when, Communicator& c, const void* send, void* recv, MPI_Count count,
+              MPI_Datatype type, MPI_Op op, MPI_Comm) {
   constexpr const collectives::Operation& operation = collectives::operation(collective);
-  const Reduction reduced{type, op, count, collective == Collective::allreduce && !When::overlaps};
-  const Admission admitted = when.admit(comm, &reduced);
-  if (!admitted.communicator)
-    return host_or_young<collective>(function, when, admitted.reason, send, recv, reduced, -1, comm);
-  Communicator& c = *admitted.communicator;
   Call call{collective};
   if (const auto reason = describe_reduction(call, count, type, op))
-    return combine_or_refuse(c, call, -1, {send, recv, count, type, op}, function, *reason, when);
+    return combine_or_refuse(c, call, {{count, type, op}, send, recv}, function, *reason, when);
   const bool in_place = send == MPI_IN_PLACE, gets = operation.gets.has(c.rank, 0);
   if (call.bytes && (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv, gets)))
     return when.at_host(collective, Reason::argument);
@@ -159,10 +148,9 @@ class Ends {
 
 // Every member gets its part of the result, whose lengths all members know.
 template <Collective collective, class When, class N>
-int parted_reduction(const char* function, const When& when, const void* send, void* recv, const N* counts,
-                     MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const Reduction reduced{type, op, 0, false};
-  return with_team(collective, function, when, comm, &reduced, [&](Communicator& c) -> int {
+int parted_reduction(const char* function, const When& when, Communicator& c, const void* send, void* recv,
+                     const N* counts, MPI_Datatype type, MPI_Op op, MPI_Comm) {
+  return with_memory(c, function, [&]() -> int {
     if (!c.team && !is_being_created(c)) return when.at_host(collective, Reason::communicator);
     Ends ends(c.size);
     if (!counts || !ends.fill(counts, c.size)) return when.at_host(collective, Reason::argument);
@@ -170,7 +158,7 @@ int parted_reduction(const char* function, const When& when, const void* send, v
     Call call{collective};
     call.parts = ends.equal() ? nullptr : ends.get();  // equal ones are what the engine does by itself
     if (const auto reason = describe_reduction(call, all, type, op))
-      return combine_or_refuse(c, call, -1, {send, recv, all, type, op, ends.get()}, function, *reason, when);
+      return combine_or_refuse(c, call, {{all, type, op}, send, recv, -1, ends.get()}, function, *reason, when);
     const bool in_place = send == MPI_IN_PLACE, gets = counts[c.rank] > 0;
     if (call.bytes && (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv, gets)))
       return when.at_host(collective, Reason::argument);

@@ -8,18 +8,6 @@
 
 namespace nearfield::mpi {
 
-// The state of an intercommunicator; else nullptr.
-inline Communicator* find_across(MPI_Comm comm) {
-  Communicator* const state = communicator_of(comm);
-  return state && state->inter ? state : nullptr;
-}
-
-// One look for what no team serves: communicators of one rank (alone.hpp), and these.
-inline bool is_apart(MPI_Comm comm) {
-  const Communicator* const state = communicator_of(comm);
-  return state && (state->alone || state->inter);
-}
-
 namespace across {
 
 // A block to each of the others, and one from each.
@@ -43,9 +31,10 @@ struct Exchanged {
 };
 
 template <class When, class Send, class Receive>
-int exchanged(Collective collective, const char* function, When when, Send send, Receive receive, MPI_Comm comm) {
+int exchanged(Collective collective, const char* function, When when, Communicator& across, Send send,
+              Receive receive) {
   using Operation = Exchanged<Send, Receive>;
-  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& c, Operation& operation) {
+  return exchange<Operation>(collective, function, across, when, [&](const Communicator& c, Operation& operation) {
     operation = {send, receive, c.size, c.rank};
     return send.buffer != MPI_IN_PLACE && receive.buffer != MPI_IN_PLACE && operation.send.prepare() &&
            operation.receive.prepare();
@@ -55,39 +44,40 @@ int exchanged(Collective collective, const char* function, When when, Send send,
 // A word from all of one group to all of the other: nobody leaves before all of the others have come. What it says is
 // nothing, so all calls share its memory.
 template <class When>
-int barrier(const char* function, When when, MPI_Comm comm) {
-  return exchanged(Collective::barrier, function, when, Same<int>{&shim.nothing_said, 1, host.byte},
-                   Same<int>{&shim.nothing_heard, 1, host.byte}, comm);
+int barrier(const char* function, When when, Communicator& c) {
+  return exchanged(Collective::barrier, function, when, c, Same<int>{&shim.nothing_said, 1, host.byte},
+                   Same<int>{&shim.nothing_heard, 1, host.byte});
 }
 
 template <Collective collective, class When>
-int one_buffer(const char* function, When when, void* buffer, MPI_Count count, MPI_Datatype type, int root,
-               MPI_Comm comm) {
+int one_buffer(const char* function, When when, Communicator& c, void* buffer, MPI_Count count, MPI_Datatype type,
+               int root, MPI_Comm) {
   const Same<MPI_Count> data{buffer, count, type};
-  return rooted<collective, false>(function, when, data, data, root, comm);
+  return rooted<collective, false>(function, when, c, data, data, root);
 }
 
 template <Collective collective, class When>
-int blocks(const char* function, When when, const void* send, MPI_Count send_count, MPI_Datatype send_type, void* recv,
-           MPI_Count recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
+int blocks(const char* function, When when, Communicator& c, const void* send, MPI_Count send_count,
+           MPI_Datatype send_type, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, MPI_Comm) {
   const Blocks<MPI_Count> to{recv, recv_count, recv_type};
   void* const from = const_cast<void*>(send);
   if constexpr (collectives::operation(collective).gives.amount == collectives::Amount::blocks)
-    return exchanged(collective, function, when, Blocks<MPI_Count>{from, send_count, send_type}, to, comm);
-  else return exchanged(collective, function, when, Same<MPI_Count>{from, send_count, send_type}, to, comm);
+    return exchanged(collective, function, when, c, Blocks<MPI_Count>{from, send_count, send_type}, to);
+  else return exchanged(collective, function, when, c, Same<MPI_Count>{from, send_count, send_type}, to);
 }
 
 template <Collective collective, class When>
-int rooted_blocks(const char* function, When when, const void* send, MPI_Count send_count, MPI_Datatype send_type,
-                  void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
+int rooted_blocks(const char* function, When when, Communicator& c, const void* send, MPI_Count send_count,
+                  MPI_Datatype send_type, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int root,
+                  MPI_Comm) {
   constexpr bool gathers = collectives::operation(collective).gets.amount == collectives::Amount::blocks;
   void* const from = const_cast<void*>(send);
   if constexpr (gathers)
-    return rooted<collective, true>(function, when, Same<MPI_Count>{from, send_count, send_type},
-                                    Blocks<MPI_Count>{recv, recv_count, recv_type}, root, comm);
+    return rooted<collective, true>(function, when, c, Same<MPI_Count>{from, send_count, send_type},
+                                    Blocks<MPI_Count>{recv, recv_count, recv_type}, root);
   else
-    return rooted<collective, false>(function, when, Same<MPI_Count>{recv, recv_count, recv_type},
-                                     Blocks<MPI_Count>{from, send_count, send_type}, root, comm);
+    return rooted<collective, false>(function, when, c, Same<MPI_Count>{recv, recv_count, recv_type},
+                                     Blocks<MPI_Count>{from, send_count, send_type}, root);
 }
 
 }  // namespace across

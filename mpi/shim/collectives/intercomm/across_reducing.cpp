@@ -26,11 +26,11 @@ int CombinedOperands::store() {
   return result_.store(from + std::size_t(operands_ - 1) * place_bytes_, 0, count_);
 }
 
-bool Reduced::prepare(const Communicator& c, const InterReduction& given, MPI_Comm of) {
+bool Reduced::prepare(const Communicator& c, const InterReduction& given) {
   reduction = given;
   size = c.size;
   me = c.rank;
-  comm = of;
+  comm = c.comm;
   if (given.gives && given.root >= size) return false;
   if (!given.gives && !given.gets) return true;
   int own = 1;

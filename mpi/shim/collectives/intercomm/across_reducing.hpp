@@ -86,43 +86,42 @@ struct Reduced {
   }
   std::unique_ptr<StagingBuffers> rest(bool overlaps);
   // False: arguments that the host must judge.
-  bool prepare(const Communicator& c, const InterReduction& given, MPI_Comm comm);
+  bool prepare(const Communicator& c, const InterReduction& given);
 };
 
 template <Collective collective, class When>
-int reduce(const char* function, When when, const InterReduction& reduction, MPI_Comm comm) {
-  return exchange<Reduced>(collective, function, comm, when, [&](const Communicator& c, Reduced& operation) {
-    return operation.prepare(c, reduction, comm);
-  });
+int reduce(const char* function, When when, Communicator& c, const InterReduction& reduction) {
+  return exchange<Reduced>(collective, function, c, when,
+                           [&](const Communicator&, Reduced& operation) { return operation.prepare(c, reduction); });
 }
 
 template <Collective collective, class When>
-int reduction(const char* function, When when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
-              MPI_Op op, MPI_Comm comm) {
+int reduction(const char* function, When when, Communicator& c, const void* send, void* recv, MPI_Count count,
+              MPI_Datatype type, MPI_Op op, MPI_Comm) {
   if constexpr (collectives::operation(collective).scans()) {
     return when.at_host(collective, Reason::argument);  // there is none between groups
   } else {
-    InterReduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};
+    InterReduction given{const_cast<void*>(send), recv, count, type, op};
     given.in_blocks = collective == Collective::reduce_scatter_block;
     given.count = given.total;
-    return reduce<collective>(function, when, given, comm);
+    return reduce<collective>(function, when, c, given);
   }
 }
 
 template <Collective collective, class When>
-int rooted_reduction(const char* function, When when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
-                     MPI_Op op, int root, MPI_Comm comm) {
-  InterReduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};
+int rooted_reduction(const char* function, When when, Communicator& c, const void* send, void* recv, MPI_Count count,
+                     MPI_Datatype type, MPI_Op op, int root, MPI_Comm) {
+  InterReduction given{const_cast<void*>(send), recv, count, type, op};
   given.count = given.total;
   given.gets = root == MPI_ROOT;
   given.gives = root != MPI_ROOT && root != MPI_PROC_NULL;
   given.root = !given.gives ? 0 : root < 0 ? INT_MAX : root;
-  return reduce<collective>(function, when, given, comm);
+  return reduce<collective>(function, when, c, given);
 }
 
 template <Collective collective, class When, class N>
-int parted_reduction(const char* function, When when, const void* send, void* recv, const N* counts, MPI_Datatype type,
-                     MPI_Op op, MPI_Comm comm) {
+int parted_reduction(const char* function, When when, Communicator& c, const void* send, void* recv, const N* counts,
+                     MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return guarded(comm, function, [&]() -> int {
     int own = 1, me = 0;
     host.Comm_size(comm, &own);
@@ -132,7 +131,7 @@ int parted_reduction(const char* function, When when, const void* send, void* re
     InterReduction given{const_cast<void*>(send), recv, MPI_Count(ends.get()[own]), type, op};
     given.first = MPI_Count(ends.get()[me]);
     given.count = MPI_Count(counts[me]);
-    return reduce<collective>(function, when, given, comm);
+    return reduce<collective>(function, when, c, given);
   });
 }
 

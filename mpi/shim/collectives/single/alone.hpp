@@ -13,12 +13,6 @@
 
 namespace nearfield::mpi {
 
-// The communicator, where its one rank serves its collectives; else nullptr.
-inline Communicator* find_alone(MPI_Comm comm) {
-  Communicator* const state = communicator_of(comm);
-  return state && state->alone && state->enabled && !revoked(comm) ? state : nullptr;
-}
-
 namespace alone {
 
 using collectives::Collective;
@@ -56,8 +50,6 @@ Outcome plan(Collective collective, const char* function, const Work& work, MPI_
 
 template <class When>
 int serve(Collective collective, const char* function, const When& when, const Work& work, MPI_Comm comm) {
-  if constexpr (When::overlaps)
-    if (!when.request) return when.at_host(collective, Reason::argument);
   if constexpr (When::plans) {
     const Outcome outcome = plan(collective, function, work, comm, when.request);
     return outcome ? *outcome : when.at_host(collective, Reason::argument);

@@ -7,13 +7,18 @@
 
 namespace nearfield::mpi::classes {
 
-#define CLASS(name)                                                                    \
-  template <Collective collective>                                                     \
-  struct name {                                                                        \
-    template <class When, class... Arguments>                                          \
-    static int serve(const char* function, const When& when, Arguments... arguments) { \
-      return mpi::name<collective>(function, when, arguments...);                      \
-    }                                                                                  \
+#define CLASS(name)                                                                     \
+  template <Collective collective>                                                      \
+  struct name {                                                                         \
+    template <class When, class... Arguments>                                           \
+    static int serve(const char* function, const When& when, Arguments... arguments) {  \
+      if constexpr (When::overlaps)                                                     \
+        if (!when.request) return when.at_host(collective, Reason::argument);           \
+      const MPI_Comm comm = std::get<sizeof...(arguments) - 1>(std::tie(arguments...)); \
+      const Admission by = admit<collective, When::form>(comm);                         \
+      if (by.who == Server::host) return when.at_host(collective, by.reason);           \
+      return mpi::name<collective>(function, when, by, arguments...);                   \
+    }                                                                                   \
   };
 CLASS(all_gathered)
 CLASS(gathered)

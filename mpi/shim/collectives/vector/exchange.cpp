@@ -24,17 +24,6 @@ void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t st
     count_call(collective, bytes, start);
 }
 
-Communicator* exchanging(MPI_Comm comm, Reason& reason) {
-  Communicator* const c = channel(comm);
-  if (c && !spans_nodes(*c)) [[likely]]
-    return c;
-  // Of one rank all edges are its own, which are copied.
-  if (Communicator* const alone = the_messenger ? find_alone(comm) : nullptr) return alone;
-  const Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
-  reason = state && !state->messages_on ? Reason::off : Reason::communicator;
-  return nullptr;
-}
-
 // For another start: what is sent is what the buffers hold now. Throws std::bad_alloc.
 void Exchange::renew() {
   edges_.renew();

@@ -159,7 +159,6 @@ inline messages::Partners partners_of(const Communicator& c, std::uint64_t conte
 // blocking call, or as a task (../task.hpp).
 class Exchange final : public NothingLeft {
  public:
-  enum class Form : std::uint8_t { blocking, nonblocking, persistent };
   Exchange(const Communicator& c, std::uint64_t context, Form form = Form::blocking)
       : form_(form),
         overlaps_(form != Form::blocking),
@@ -268,51 +267,43 @@ void refuse(const Communicator& c, std::uint64_t context, const Operation& opera
 
 // Counts a call that edges serve.
 void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t start);
-// The communicator, where all of its ranks (of both groups) share a node and messages between them are ours; nullptr:
-// the host serves the call, for that reason.
-Communicator* exchanging(MPI_Comm comm, Reason& reason);
 
-// A call. `make(c, operation)` makes what says which edges there are; false: arguments that the host must judge.
+// A call that messages serve. `make(c, operation)` makes what says which edges there are; false: arguments that the
+// host must judge.
 template <class Operation, class When, class Make>
-int exchange(Collective collective, const char* function, MPI_Comm comm, const When& when, Make make) {
+int exchange(Collective collective, const char* function, Communicator& c, const When& when, Make make) {
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
-  Reason reason = Reason::argument;
-  Communicator* const c = exchanging(comm, reason);
-  if (!c) return when.at_host(collective, reason);
-  if constexpr (When::overlaps)
-    if (!when.request) return when.at_host(collective, reason);
   // All members plan in the same order; what one of them gets wrong counts as well.
-  std::uint64_t context = context_of_collectives(*c);
-  if constexpr (When::plans) context = context_of_plan(*c, c->plans++);
-  else if constexpr (When::overlaps) context = context_of_overlapping(*c);
-  return guarded(comm, function, [&]() -> int {
+  std::uint64_t context = context_of_collectives(c);
+  if constexpr (When::plans) context = context_of_plan(c, c.plans++);
+  else if constexpr (When::overlaps) context = context_of_overlapping(c);
+  return guarded(c.comm, function, [&]() -> int {
     Operation operation;
-    if (!make(*c, operation)) return when.at_host(collective, Reason::argument);
+    if (!make(c, operation)) return when.at_host(collective, Reason::argument);
     if constexpr (When::overlaps) {
       try {
-        constexpr auto form = When::plans ? Exchange::Form::persistent : Exchange::Form::nonblocking;
-        auto task = std::make_unique<CollectiveTask<Exchange>>(*c, context, form);
+        auto task = std::make_unique<CollectiveTask<Exchange>>(c, context, When::form);
         if (!task->work.describe(operation)) return when.at_host(collective, Reason::argument);
         count_exchange(collective, task->work.bytes(), start);
-        return report(comm, make_request(comm, std::move(task), When::plans, when.request));
+        return report(c.comm, make_request(c.comm, std::move(task), When::plans, when.request));
       } catch (const OutOfMemory&) {
-        refuse(*c, context, operation);
+        refuse(c, context, operation);
         throw;
       }
     } else {
       const auto done = [&](int code, std::uint64_t bytes) {
         if (open_windows.load(std::memory_order_relaxed)) the_messenger->process().progress().step_host();
         count_exchange(collective, bytes, start);
-        return report(comm, code);
+        return report(c.comm, code);
       };
-      if (ShortEdges edges(partners_of(*c, context)); edges.run(operation))
+      if (ShortEdges edges(partners_of(c, context)); edges.run(operation))
         return done(code_of_error(edges.error()), edges.bytes());
       std::optional<Exchange> ready;
       try {
-        ready.emplace(*c, context);
+        ready.emplace(c, context);
         if (!ready->describe(operation)) return when.at_host(collective, Reason::argument);
       } catch (const OutOfMemory&) {
-        refuse(*c, context, operation);
+        refuse(c, context, operation);
         throw;
       }
       const int code = ready->run();

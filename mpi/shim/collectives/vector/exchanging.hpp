@@ -119,37 +119,36 @@ int begin_without_large(const char* function, const void* s, MPI_Count* given, c
 }
 
 template <Collective collective, class When, class Count, class Place, class Types>
-int all_pairs(const char* function, const When& when, const void* s, const Count* ns, const Place* ds, Types ts,
-              void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
+int all_pairs(const char* function, const When& when, const Admission& by, const void* s, const Count* ns,
+              const Place* ds, Types ts, void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
   using Operation = AllPairs<Count, Place>;
   Operation operation{parts(s, ns, ds, ts), parts(r, nr, dr, tr)};
-  if (find_alone(comm))
+  if (by.who == Server::self)
     return alone::serve(collective, function, when, only_parts(operation.send, operation.recv), comm);
   if constexpr (!When::overlaps) {
-    Communicator* c = channel(comm);
-    if ((!c || spans_nodes(*c)) && !operation.in_place()) {
-      const Admission admission = admit(comm);
-      if (admission.communicator && admission.communicator->hierarchy)
-        return over_nodes(collective, function, comm, *admission.communicator->hierarchy, c, operation, when.host_call,
-                          [&](Count* given, Count* got, MPI_Request* request) {
-                            constexpr bool typed = collective == Collective::alltoallw;
-                            if constexpr (std::is_same_v<Count, MPI_Count>) {
-                              constexpr Function large = typed ? Function::Ialltoallw_c : Function::Ialltoallv_c;
-                              if (!(host.*HostMember<large>::at))
-                                return begin_without_large(function, s, given, ds, ts, r, got, dr, tr, comm, request);
-                              return at_host<large>(s, given, ds, ts, r, got, dr, tr, comm, request);
-                            } else {
-                              constexpr Function plain = typed ? Function::Ialltoallw : Function::Ialltoallv;
-                              return at_host<plain>(s, given, ds, ts, r, got, dr, tr, comm, request);
-                            }
-                          });
+    if (by.who == Server::nodes) {
+      if (operation.in_place()) return when.at_host(collective, Reason::communicator);
+      return over_nodes(collective, function, comm, *by.communicator->hierarchy, channel(comm), operation,
+                        when.host_call, [&](Count* given, Count* got, MPI_Request* request) {
+                          constexpr bool typed = collective == Collective::alltoallw;
+                          if constexpr (std::is_same_v<Count, MPI_Count>) {
+                            constexpr Function large = typed ? Function::Ialltoallw_c : Function::Ialltoallv_c;
+                            if (!(host.*HostMember<large>::at))
+                              return begin_without_large(function, s, given, ds, ts, r, got, dr, tr, comm, request);
+                            return at_host<large>(s, given, ds, ts, r, got, dr, tr, comm, request);
+                          } else {
+                            constexpr Function plain = typed ? Function::Ialltoallw : Function::Ialltoallv;
+                            return at_host<plain>(s, given, ds, ts, r, got, dr, tr, comm, request);
+                          }
+                        });
     }
   }
-  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& near, Operation& made) {
-    made = operation;
-    made.c = &near;
-    return made.prepare();
-  });
+  return exchange<Operation>(collective, function, *by.communicator, when,
+                             [&](const Communicator& near, Operation& made) {
+                               made = operation;
+                               made.c = &near;
+                               return made.prepare();
+                             });
 }
 
 }  // namespace nearfield::mpi

@@ -32,9 +32,10 @@ struct AmongNeighbors {
 };
 
 template <class When, class Send, class Receive>
-int among_neighbors(Collective collective, const char* function, When when, Send send, Receive receive, MPI_Comm comm) {
+int among_neighbors(Collective collective, const char* function, When when, const Admission& by, Send send,
+                    Receive receive) {
   using Operation = AmongNeighbors<Send, Receive>;
-  return exchange<Operation>(collective, function, comm, when, [&](Communicator& c, Operation& operation) {
+  return exchange<Operation>(collective, function, *by.communicator, when, [&](Communicator& c, Operation& operation) {
     const Neighborhood* const neighbors = neighborhood_of(c);
     if (!neighbors || send.buffer == MPI_IN_PLACE || receive.buffer == MPI_IN_PLACE) return false;
     operation = {neighbors, send, receive};
@@ -45,35 +46,34 @@ int among_neighbors(Collective collective, const char* function, When when, Send
 }
 
 template <Collective collective, class When, class N>
-int neighbors_block(const char* function, When when, const void* s, N ns, MPI_Datatype ts, void* r, N nr,
-                    MPI_Datatype tr, MPI_Comm comm) {
-  return among_neighbors(collective, function, when, Same<N>{const_cast<void*>(s), ns, ts}, Blocks<N>{r, nr, tr}, comm);
+int neighbors_block(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts, void* r,
+                    N nr, MPI_Datatype tr, MPI_Comm) {
+  return among_neighbors(collective, function, when, by, Same<N>{const_cast<void*>(s), ns, ts}, Blocks<N>{r, nr, tr});
 }
 
 template <Collective collective, class When, class N, class D>
-int neighbors_gathered(const char* function, When when, const void* s, N ns, MPI_Datatype ts, void* r, const N* nr,
-                       const D* dr, MPI_Datatype tr, MPI_Comm comm) {
-  return among_neighbors(collective, function, when, Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr), comm);
+int neighbors_gathered(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts,
+                       void* r, const N* nr, const D* dr, MPI_Datatype tr, MPI_Comm) {
+  return among_neighbors(collective, function, when, by, Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr));
 }
 
 template <Collective collective, class When, class N>
-int neighbors_blocks(const char* function, When when, const void* s, N ns, MPI_Datatype ts, void* r, N nr,
-                     MPI_Datatype tr, MPI_Comm comm) {
-  return among_neighbors(collective, function, when, Blocks<N>{const_cast<void*>(s), ns, ts}, Blocks<N>{r, nr, tr},
-                         comm);
+int neighbors_blocks(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts,
+                     void* r, N nr, MPI_Datatype tr, MPI_Comm) {
+  return among_neighbors(collective, function, when, by, Blocks<N>{const_cast<void*>(s), ns, ts}, Blocks<N>{r, nr, tr});
 }
 
 // By one type for all, or by one for each.
 template <Collective collective, class When, class N, class D, class T>
-int neighbors_varying(const char* function, When when, const void* s, const N* ns, const D* ds, T ts, void* r,
-                      const N* nr, const D* dr, T tr, MPI_Comm comm) {
-  return among_neighbors(collective, function, when, parts(s, ns, ds, ts), parts(r, nr, dr, tr), comm);
+int neighbors_varying(const char* function, When when, const Admission& by, const void* s, const N* ns, const D* ds,
+                      T ts, void* r, const N* nr, const D* dr, T tr, MPI_Comm) {
+  return among_neighbors(collective, function, when, by, parts(s, ns, ds, ts), parts(r, nr, dr, tr));
 }
 template <Collective collective, class When, class N>
-int neighbors_typed(const char* function, When when, const void* s, const N* ns, const MPI_Aint* ds,
-                    const MPI_Datatype* ts, void* r, const N* nr, const MPI_Aint* dr, const MPI_Datatype* tr,
-                    MPI_Comm comm) {
-  return neighbors_varying<collective>(function, when, s, ns, ds, ts, r, nr, dr, tr, comm);
+int neighbors_typed(const char* function, When when, const Admission& by, const void* s, const N* ns,
+                    const MPI_Aint* ds, const MPI_Datatype* ts, void* r, const N* nr, const MPI_Aint* dr,
+                    const MPI_Datatype* tr, MPI_Comm comm) {
+  return neighbors_varying<collective>(function, when, by, s, ns, ds, ts, r, nr, dr, tr, comm);
 }
 
 }  // namespace nearfield::mpi

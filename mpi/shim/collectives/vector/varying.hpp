@@ -58,18 +58,19 @@ struct Rooted {
 };
 
 template <Collective collective, class When, class N, class D>
-int all_gathered(const char* function, When when, const void* s, N ns, MPI_Datatype ts, void* r, const N* nr,
-                 const D* dr, MPI_Datatype tr, MPI_Comm comm) {
+int all_gathered(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts, void* r,
+                 const N* nr, const D* dr, MPI_Datatype tr, MPI_Comm comm) {
   using Operation = AllGathered<N, D>;
-  if (find_alone(comm))
+  if (by.who == Server::self)
     return alone::serve(collective, function, when,
                         only_parts(Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr)), comm);
-  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& c, Operation& operation) {
-    operation = {{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr), c.size, c.rank, s == MPI_IN_PLACE};
-    if (c.inter) return !operation.own_in_place && operation.all.prepare();
-    return operation.all.prepare() &&
-           (operation.own_in_place || !aliased(operation.own, 0, operation.all, operation.me));
-  });
+  return exchange<Operation>(
+      collective, function, *by.communicator, when, [&](const Communicator& c, Operation& operation) {
+        operation = {{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr), c.size, c.rank, s == MPI_IN_PLACE};
+        if (c.inter) return !operation.own_in_place && operation.all.prepare();
+        return operation.all.prepare() &&
+               (operation.own_in_place || !aliased(operation.own, 0, operation.all, operation.me));
+      });
 }
 
 template <class Operation>
@@ -88,14 +89,14 @@ bool make_rooted(Operation& operation, const Communicator& c, int root) {
 }
 
 template <Collective collective, bool gathers, class When, class Own, class All>
-int rooted(const char* function, When when, Own own, All all, int root, MPI_Comm comm) {
+int rooted(const char* function, When when, Communicator& c, Own own, All all, int root) {
   using Operation = Rooted<Own, All, gathers>;
-  if (find_alone(comm)) {
+  if (c.alone) {
     alone::Work work;
     if (root == 0) work = gathers ? only_parts(own, all) : only_parts(all, own, InPlaceSide::receive);
-    return alone::serve(collective, function, when, work, comm);
+    return alone::serve(collective, function, when, work, c.comm);
   }
-  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& c, Operation& operation) {
+  return exchange<Operation>(collective, function, c, when, [&](const Communicator&, Operation& operation) {
     operation.own = own;
     operation.all = all;
     return make_rooted(operation, c, root);
@@ -103,16 +104,16 @@ int rooted(const char* function, When when, Own own, All all, int root, MPI_Comm
 }
 
 template <Collective collective, class When, class N, class D>
-int gathered(const char* function, When when, const void* s, N ns, MPI_Datatype ts, void* r, const N* nr, const D* dr,
-             MPI_Datatype tr, int root, MPI_Comm comm) {
-  return rooted<collective, true>(function, when, Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr), root,
-                                  comm);
+int gathered(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts, void* r,
+             const N* nr, const D* dr, MPI_Datatype tr, int root, MPI_Comm) {
+  return rooted<collective, true>(function, when, *by.communicator, Same<N>{const_cast<void*>(s), ns, ts},
+                                  parts(r, nr, dr, tr), root);
 }
 
 template <Collective collective, class When, class N, class D>
-int scattered(const char* function, When when, const void* s, const N* ns, const D* ds, MPI_Datatype ts, void* r, N nr,
-              MPI_Datatype tr, int root, MPI_Comm comm) {
-  return rooted<collective, false>(function, when, Same<N>{r, nr, tr}, parts(s, ns, ds, ts), root, comm);
+int scattered(const char* function, When when, const Admission& by, const void* s, const N* ns, const D* ds,
+              MPI_Datatype ts, void* r, N nr, MPI_Datatype tr, int root, MPI_Comm) {
+  return rooted<collective, false>(function, when, *by.communicator, Same<N>{r, nr, tr}, parts(s, ns, ds, ts), root);
 }
 
 }  // namespace nearfield::mpi
