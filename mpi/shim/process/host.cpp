@@ -17,21 +17,11 @@ namespace nearfield::mpi {
 namespace {
 
 constexpr auto& host_library = shim.host_library;
-constexpr auto& host_kind = shim.host_kind;
 
 // Looks up PMPI_X; PMPIX_ for names of extensions, X_...; MPII_ for internal functions of the MPICH family, I_...
 void* symbol(void* library, const char* name) {
   if (!std::strncmp(name, "I_", 2)) return dlsym(library, (std::string("MPI") + name).c_str());
   return dlsym(library, (std::string(std::strncmp(name, "X_", 2) ? "PMPI_" : "PMPI") + name).c_str());
-}
-
-HostKind kind_of_host() {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  host.Get_library_version(version, &length);
-  return std::strstr(version, "Intel(R) MPI") ? HostKind::intel_mpi
-         : std::strstr(version, "Open MPI")   ? HostKind::open_mpi
-                                              : HostKind::other;
 }
 
 }  // namespace
@@ -81,7 +71,12 @@ bool bind_host(void* library) {
     early::leave_word((std::string("the host MPI lacks MPI_") + lacking).c_str());
     return false;
   }
-  host_kind = kind_of_host();
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  host.Get_library_version(version, &length);
+  shim.host_kind = std::strstr(version, "Intel(R) MPI") ? HostKind::intel_mpi
+                   : std::strstr(version, "Open MPI")   ? HostKind::open_mpi
+                                                        : HostKind::other;
   host.world = MPI_COMM_WORLD;
   host.self = MPI_COMM_SELF;
   host.comm_null = MPI_COMM_NULL;

@@ -60,6 +60,15 @@ template <collectives::Collective collective, Form form>
   return decide(*c, call, reduction);
 }
 
+// The same of a call in one of the forms of form.hpp. Without room for its request none is right either.
+template <collectives::Collective collective, class When>
+[[gnu::always_inline]] inline Admission admit(const When& when, MPI_Comm comm,
+                                              const ReductionArguments* reduction = nullptr) {
+  if constexpr (When::overlaps)
+    if (!when.request) return {{Server::host, Reason::argument}};
+  return admit<collective, When::form>(comm, reduction);
+}
+
 // Return whether ranks compare their calls, and whether one of those that share memory with us has given up.
 inline bool checks(const Communicator& c) {
   const team::Team* const team = is_being_created(c) ? shim.base_team : c.near_team();

@@ -34,11 +34,9 @@ inline const ReductionArguments* facts(const combining::Operands& given) { retur
   struct name {                                                                                                 \
     template <class When, class... Arguments>                                                                   \
     [[gnu::always_inline]] static int serve(const char* function, const When& when, Arguments... arguments) {   \
-      if constexpr (When::overlaps)                                                                             \
-        if (!when.request) return when.at_host(collective, Reason::argument);                                   \
       const MPI_Comm comm = std::get<sizeof...(arguments) - 1>(std::tie(arguments...));                         \
       const auto given = given_by(arguments...);                                                                \
-      const Admission by = admit<collective, When::form>(comm, facts(given));                                   \
+      const Admission by = admit<collective>(when, comm, facts(given));                                         \
       switch (by.who) {                                                                                         \
         [[likely]] case Server::team:                                                                           \
         case Server::nodes: return mpi::name<collective>(function, when, *by.communicator, arguments...);       \
@@ -53,6 +51,7 @@ inline const ReductionArguments* facts(const combining::Operands& given) { retur
       }                                                                                                         \
     }                                                                                                           \
   };
+CLASS(barrier, moved)
 CLASS(one_buffer, moved)
 CLASS(blocks, moved)
 CLASS(rooted_blocks, moved)

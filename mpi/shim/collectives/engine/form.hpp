@@ -47,7 +47,10 @@ struct Nonblocking {
   MPI_Request* request;
   static constexpr Form form = Form::nonblocking;
   static constexpr bool overlaps = true, plans = false;
-  int at_host(Collective collective, Reason reason) const;
+  int at_host(Collective collective, Reason reason) const {
+    note_host_request();
+    return to_host(collective, reason, [this] { return host_call(request); });
+  }
   // With a request that is complete.
   int done(int code) const {
     if (code == MPI_SUCCESS) *request = common_send();
@@ -61,7 +64,11 @@ struct Persistent {
   MPI_Request* request;
   static constexpr Form form = Form::persistent;
   static constexpr bool overlaps = true, plans = true;
-  int at_host(Collective collective, Reason reason) const;
+  int at_host(Collective collective, Reason reason) const {
+    const int code = to_host(collective, reason, host_call);
+    if (code == MPI_SUCCESS && request) note_persistent(*request);
+    return code;
+  }
   int done(int) const { std::abort(); }  // a plan is made also of what moves nothing
 };
 

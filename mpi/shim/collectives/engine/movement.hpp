@@ -97,6 +97,12 @@ int carry_unequal(Communicator& c, const Call& call, const char* function, Packe
   return code == MPI_SUCCESS && truncates ? raise(c.comm, function, why, MPI_ERR_TRUNCATE) : code;
 }
 
+template <Collective collective, class When>
+int barrier(const char* function, const When& when, Communicator& c, MPI_Comm) {
+  if constexpr (When::overlaps) return post_task(c, Call{collective}, function, nullptr, when, Call{collective});
+  else return carry(c, Call{collective}, function, when.host_call);
+}
+
 // The root gives a block, all others get it.
 template <Collective collective, class When>
 int one_buffer(const char* function, const When& when, Communicator& c, void* buffer, MPI_Count count,

@@ -10,32 +10,12 @@ namespace nearfield::mpi {
 
 namespace across {
 
-// A block to each of the others, and one from each.
-template <class Send, class Receive>
-struct Exchanged {
-  Send send;
-  Receive receive;
-  int size, me;
-
-  bool in_place() const { return false; }
-  bool one_way() const { return false; }
-  std::pair<std::size_t, std::size_t> most() const { return {size, size}; }
-  template <class Visitor>
-  bool edges(Visitor& visitor) const {
-    for (int i = 0; i < size; ++i) {
-      const int to = (me + i) % size, from = (me - i % size + size) % size;
-      if (!visitor.receive(from, 0, receive, from) || !visitor.send(to, 0, send, to)) return false;
-    }
-    return true;
-  }
-};
-
 template <class When, class Send, class Receive>
 int exchanged(Collective collective, const char* function, When when, Communicator& across, Send send,
               Receive receive) {
   using Operation = Exchanged<Send, Receive>;
   return exchange<Operation>(collective, function, across, when, [&](const Communicator& c, Operation& operation) {
-    operation = {send, receive, c.size, c.rank};
+    operation = {send, receive, c.size, c.rank, false};
     return send.buffer != MPI_IN_PLACE && receive.buffer != MPI_IN_PLACE && operation.send.prepare() &&
            operation.receive.prepare();
   });
@@ -43,9 +23,9 @@ int exchanged(Collective collective, const char* function, When when, Communicat
 
 // A word from all of one group to all of the other: nobody leaves before all of the others have come. What it says is
 // nothing, so all calls share its memory.
-template <class When>
-int barrier(const char* function, When when, Communicator& c) {
-  return exchanged(Collective::barrier, function, when, c, Same<int>{&shim.nothing_said, 1, host.byte},
+template <Collective collective, class When>
+int barrier(const char* function, When when, Communicator& c, MPI_Comm) {
+  return exchanged(collective, function, when, c, Same<int>{&shim.nothing_said, 1, host.byte},
                    Same<int>{&shim.nothing_heard, 1, host.byte});
 }
 

@@ -12,10 +12,8 @@ namespace nearfield::mpi::classes {
   struct name {                                                                         \
     template <class When, class... Arguments>                                           \
     static int serve(const char* function, const When& when, Arguments... arguments) {  \
-      if constexpr (When::overlaps)                                                     \
-        if (!when.request) return when.at_host(collective, Reason::argument);           \
       const MPI_Comm comm = std::get<sizeof...(arguments) - 1>(std::tie(arguments...)); \
-      const Admission by = admit<collective, When::form>(comm);                         \
+      const Admission by = admit<collective>(when, comm);                               \
       if (by.who == Server::host) return when.at_host(collective, by.reason);           \
       return mpi::name<collective>(function, when, by, arguments...);                   \
     }                                                                                   \

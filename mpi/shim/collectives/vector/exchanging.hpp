@@ -93,31 +93,6 @@ int over_nodes(Collective collective, const char* function, MPI_Comm comm, hiera
   });
 }
 
-// The same for the non-blocking form, by `given` and `got`, two counts of each rank, in whose memory the ints lie then.
-template <class Types>
-int begin_without_large(const char* function, const void* s, MPI_Count* given, const MPI_Aint* ds, Types ts, void* r,
-                        MPI_Count* got, const MPI_Aint* dr, Types tr, MPI_Comm c, MPI_Request* request) {
-  const auto p = std::size_t(got - given);
-  int* const ints = reinterpret_cast<int*>(given);
-  bool fits = true;
-  auto put = [&](std::size_t at, const auto* values) {  // behind what is still to be read
-    for (std::size_t i = 0; i < p; ++i) {
-      std::remove_cvref_t<decltype(*values)> value;
-      std::memcpy(&value, values + i, sizeof value);
-      const int one = narrow(MPI_Count(value), fits);
-      std::memcpy(ints + at + i, &one, sizeof one);
-    }
-  };
-  put(0, given);
-  put(p, got);
-  put(2 * p, ds);
-  put(3 * p, dr);
-  if (!fits) return raise(c, function, too_large);
-  if constexpr (std::is_same_v<Types, MPI_Datatype>)
-    return host.Ialltoallv(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
-  else return host.Ialltoallw(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
-}
-
 template <Collective collective, class When, class Count, class Place, class Types>
 int all_pairs(const char* function, const When& when, const Admission& by, const void* s, const Count* ns,
               const Place* ds, Types ts, void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
@@ -127,19 +102,14 @@ int all_pairs(const char* function, const When& when, const Admission& by, const
     return alone::serve(collective, function, when, only_parts(operation.send, operation.recv), comm);
   if constexpr (!When::overlaps) {
     if (by.who == Server::nodes) {
-      if (operation.in_place()) return when.at_host(collective, Reason::communicator);
+      constexpr bool typed = collective == Collective::alltoallw, large = std::is_same_v<Count, MPI_Count>;
+      constexpr Function begins = typed ? (large ? Function::Ialltoallw_c : Function::Ialltoallw)
+                                        : (large ? Function::Ialltoallv_c : Function::Ialltoallv);
+      if (operation.in_place() || !(host.*HostMember<begins>::at))
+        return when.at_host(collective, Reason::communicator);
       return over_nodes(collective, function, comm, *by.communicator->hierarchy, channel(comm), operation,
                         when.host_call, [&](Count* given, Count* got, MPI_Request* request) {
-                          constexpr bool typed = collective == Collective::alltoallw;
-                          if constexpr (std::is_same_v<Count, MPI_Count>) {
-                            constexpr Function large = typed ? Function::Ialltoallw_c : Function::Ialltoallv_c;
-                            if (!(host.*HostMember<large>::at))
-                              return begin_without_large(function, s, given, ds, ts, r, got, dr, tr, comm, request);
-                            return at_host<large>(s, given, ds, ts, r, got, dr, tr, comm, request);
-                          } else {
-                            constexpr Function plain = typed ? Function::Ialltoallw : Function::Ialltoallv;
-                            return at_host<plain>(s, given, ds, ts, r, got, dr, tr, comm, request);
-                          }
+                          return at_host<begins>(s, given, ds, ts, r, got, dr, tr, comm, request);
                         });
     }
   }

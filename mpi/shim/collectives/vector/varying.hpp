@@ -5,11 +5,11 @@
 
 namespace nearfield::mpi {
 
-// Everybody's block to everybody, or to everybody of the other group. In place one's own is where it will be sent from.
-template <class Count, class Place>
-struct AllGathered {
-  Same<Count> own;
-  VaryingParts<Count, Place> all;
+// Something to each of the others, and something from each. In place one's own is where it will be sent from.
+template <class Send, class Receive>
+struct Exchanged {
+  Send send;
+  Receive receive;
   int size, me;
   bool own_in_place;
 
@@ -20,8 +20,8 @@ struct AllGathered {
   bool edges(Visitor& visitor) const {
     for (int i = own_in_place; i < size; ++i) {
       const int to = (me + i) % size, from = (me % size - i + size) % size;
-      if (!visitor.receive(from, 0, all, from)) return false;
-      if (!(own_in_place ? visitor.send(to, 0, all, me) : visitor.send(to, 0, own, 0))) return false;
+      if (!visitor.receive(from, 0, receive, from)) return false;
+      if (!(own_in_place ? visitor.send(to, 0, receive, me) : visitor.send(to, 0, send, to))) return false;
     }
     return true;
   }
@@ -60,16 +60,16 @@ struct Rooted {
 template <Collective collective, class When, class N, class D>
 int all_gathered(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts, void* r,
                  const N* nr, const D* dr, MPI_Datatype tr, MPI_Comm comm) {
-  using Operation = AllGathered<N, D>;
+  using Operation = Exchanged<Same<N>, VaryingParts<N, D>>;
   if (by.who == Server::self)
     return alone::serve(collective, function, when,
                         only_parts(Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr)), comm);
   return exchange<Operation>(
       collective, function, *by.communicator, when, [&](const Communicator& c, Operation& operation) {
         operation = {{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr), c.size, c.rank, s == MPI_IN_PLACE};
-        if (c.inter) return !operation.own_in_place && operation.all.prepare();
-        return operation.all.prepare() &&
-               (operation.own_in_place || !aliased(operation.own, 0, operation.all, operation.me));
+        if (c.inter) return !operation.own_in_place && operation.receive.prepare();
+        return operation.receive.prepare() &&
+               (operation.own_in_place || !aliased(operation.send, 0, operation.receive, operation.me));
       });
 }
 
