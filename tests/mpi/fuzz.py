@@ -13,8 +13,6 @@ import time
 from tests.mpi.resident import Jobs
 
 STEPS = 250  # of a program, at most
-# As users run it.
-DEFAULTS = {"NEARFIELD_YOUNG": "8"}
 
 
 def play(
@@ -25,7 +23,7 @@ def play(
         f"python -m tests.mpi.fuzz --host {host} --ranks {ranks} --seed {seed}{' --plain' if plain else ''}"
     )
     print(again, flush=True)
-    job = jobs(host, ranks, {} if plain else DEFAULTS, nearfield=not plain)
+    job = jobs(host, ranks, nearfield=not plain)
     limits = {"seconds": seconds, "timeout": min(seconds, 60) + 60}
     try:
         job.run("oracle.programs:walk", seed=seed, steps=steps, left="anything", **limits)
