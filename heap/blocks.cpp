@@ -51,6 +51,7 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
         if (at + extent > aligned) munmap(aligned + bytes, std::size_t(at + extent - aligned));
         forget();
         size_ = room_ = bytes;
+        most_ = bytes / 4;
         file_ = File(fd);
         generation_ = generation;
         entry_ = entries;
@@ -126,7 +127,7 @@ std::uint32_t Blocks::find(std::uint32_t pages, std::uint32_t align_pages, std::
 }
 
 void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) {
-  if (bytes > size_ / 4 || alignment > size_ / 4) return nullptr;
+  if (bytes > most_ || alignment > extent) return nullptr;  // regions begin at a multiple of an extent
   // Large blocks begin at an extent's boundary, and end at one if that wastes little.
   if (bytes >= extent * 3 / 4) alignment = std::max(alignment, extent);
   std::size_t length = round_up(std::max<std::size_t>(bytes, 1), page);
@@ -222,6 +223,7 @@ void Blocks::give_back(std::uint32_t at, std::uint32_t pages) {
 void Blocks::free(void* p, std::size_t keep_at_most) {
   auto at = std::uint32_t(std::size_t(static_cast<std::byte*>(p) - base_) / page);
   std::uint32_t pages = entry_[at].pages;
+  if (foreign_ && !take_back(at, pages)) return;  // the block is lost
   statistics_.in_use -= std::size_t(pages) * page;
   look_how_dense(std::size_t(at) * page, std::size_t(pages) * page);
   entry_[at].state = unknown;
@@ -297,8 +299,15 @@ void Blocks::drop(void* p) {
 }
 
 void Blocks::unmap_beyond_top() {
-  munmap(base_ + top_bytes(), size_ - top_bytes());
-  size_ = top_bytes();  // other mappings may follow from now on
+  end_at(top_bytes(), top_bytes());
+  const auto cut = [](void* table, std::size_t before, std::size_t after) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(table);
+    const std::uintptr_t from = round_up(begin + after, page);
+    if (from < begin + before) munmap(reinterpret_cast<void*>(from), begin + before - from);
+  };
+  cut(entry_, room_ / page * sizeof(Entry), top_ * sizeof(Entry));
+  cut(extent_, room_ / extent * sizeof(Extent), (top_bytes() / extent + 2) * sizeof(Extent));
+  room_ = size_;
 }
 
 void Blocks::unmap() {

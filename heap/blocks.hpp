@@ -61,7 +61,11 @@ class Blocks {
 
   // Notes that the program has changed the protection of these pages.
   void alter(const std::byte* begin, const std::byte* end);
-  bool punch(std::size_t begin, std::size_t bytes);  // frees these pages' memory; they read as zero
+  // foreign.cpp. Leaves the pages from `begin` to `end`, offsets, to the program, which maps something else there.
+  void leave(std::size_t begin, std::size_t end);
+  bool has_foreign() const { return foreign_ != 0; }
+  bool is_foreign(std::size_t begin, std::size_t end) const;  // any page of it
+  bool punch(std::size_t begin, std::size_t bytes);           // frees these pages' memory; they read as zero
 
   // Notes that peers have read or written these bytes of a block (huge_pages.cpp).
   void note_use(std::size_t begin, std::size_t bytes);
@@ -71,7 +75,7 @@ class Blocks {
 
   // For a retired region, a snapshot: frees a block and its pages at once.
   void drop(void* p);
-  void unmap_beyond_top();
+  void unmap_beyond_top();  // nothing is allocated behind its last block any more
   void unmap();
   // Finds the run around `offset`, searching from the run that begins at page `run`; `run` is the found run's first
   // page afterwards.
@@ -93,6 +97,7 @@ class Blocks {
     State state;               // at the first page
     std::uint8_t free_run;     // 1 at the first and last page of a free run
     std::uint8_t altered;      // at every page: 1 once the program has changed its protection
+    std::uint8_t foreign;      // at every page: 1 while it is the program's (foreign.cpp)
   };
   static constexpr unsigned bins = 256;
   static unsigned bin_of(std::uint32_t pages);
@@ -106,22 +111,27 @@ class Blocks {
   std::size_t collapse_extents(std::size_t first, std::size_t count, std::uint64_t spared);
   bool open_up(std::size_t bytes);
   void make_accessible(std::uint32_t at, std::uint32_t pages);
+  bool take_back(std::uint32_t at, std::uint32_t pages);
+  void end_at(std::size_t end, std::size_t from);
   void give_back(std::uint32_t at, std::uint32_t pages);
 
   std::byte* base_ = nullptr;
   std::size_t size_ = 0, room_ = 0;  // bytes that are mapped; bytes that the tables cover
+  std::size_t most_ = 0;             // bytes of a block
   File file_;
   std::uint64_t generation_ = 0;
   Entry* entry_ = nullptr;
   struct Extent {
     enum : std::uint8_t { no, made, refused } huge;  // refused: a call that included it has failed
     std::uint8_t uses;                               // by messages
+    std::uint16_t foreign;                           // pages
   };
   Extent* extent_ = nullptr;
   std::uint32_t top_ = 0;  // pages
   bool no_huge_ = false;
   std::size_t open_ = 0;        // bytes from the base that may be accessed
   std::size_t altered_ = 0;     // pages whose protection the program has changed
+  std::size_t foreign_ = 0;     // pages that are the program's
   std::size_t given_back_ = 0;  // extents that were huge and are no more
   unsigned dense_ = 0;          // mean part of large blocks that is touched before they are freed, of 256
   std::uint32_t bin_[bins] = {};

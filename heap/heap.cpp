@@ -60,7 +60,7 @@ bool room_to_retire() {
 
 bool begin_region() {
   if (!heap.asked) read_settings();
-  if (heap.off) return false;
+  if (heap.off || heap.limited.load(std::memory_order_relaxed)) return false;
   if (!room_to_retire() || !heap.blocks.create(heap.region_bytes, heap.generation + 1)) {
     heap.off = true;
     return false;
@@ -70,6 +70,7 @@ bool begin_region() {
   ++heap.generation;
   if (heap.placed) heap.blocks.place(heap.placement);
   heap.any.store(true, std::memory_order_relaxed);
+  heap.foreign.store(false, std::memory_order_relaxed);
   heap.shared.store(true, std::memory_order_release);  // SYNC: heap-shared
   return true;
 }
@@ -133,6 +134,7 @@ bool free(void* p) {
     release_kept(static_cast<std::byte*>(p), blocks->length(p));
   if (blocks == &heap.blocks) {
     blocks->free(p, heap.keep);
+    heap.foreign.store(blocks->has_foreign(), std::memory_order_relaxed);
     give_back_retired(copied_on_the_way, false);
     return true;
   }
@@ -190,8 +192,15 @@ __attribute__((visibility("default"))) int nearfield_heap_descriptor(uint64_t ge
   return fcntl(heap.blocks.file().get(), F_DUPFD_CLOEXEC, 0);
 }
 
-__attribute__((visibility("default"))) int nearfield_heap_contains(const void* address) {
-  return heap.shared.load(std::memory_order_seq_cst) && heap.blocks.contains(address);  // SYNC: heap-shared, noted
+__attribute__((visibility("default"))) int nearfield_heap_contains(const void* address, size_t bytes) {
+  if (!heap.shared.load(std::memory_order_seq_cst)) return 0;  // SYNC: heap-shared, noted
+  const auto* const at = static_cast<const std::byte*>(address);
+  if (!heap.blocks.contains(at) || !heap.blocks.contains(at + bytes - 1)) return 0;
+  if (!heap.foreign.load(std::memory_order_relaxed)) [[likely]]
+    return 1;
+  const Lock lock;
+  const auto begin = std::size_t(at - heap.blocks.base());
+  return lock.held() && heap.blocks.contains(at) && !heap.blocks.is_foreign(begin, begin + bytes);
 }
 
 __attribute__((visibility("default"))) void nearfield_heap_use(const void* address, size_t bytes) {

@@ -29,8 +29,9 @@ int nearfield_heap_serves(void);
    current, since a fork in another thread may retire it at any time. */
 int nearfield_heap_descriptor(uint64_t generation);
 
-/* Returns 1 if `address` lies in the current region and peers may map it. */
-int nearfield_heap_contains(const void* address);
+/* Returns 1 if all of the `bytes` > 0 bytes lie in the current region and peers, who map its file, see what is there: the
+   program has mapped nothing else over any of them. */
+int nearfield_heap_contains(const void* address, size_t bytes);
 
 /* Notes that peers read or write these bytes of the current region, 1 MiB or more of one block. Blocks that are used
    repeatedly may get huge pages. */

@@ -46,6 +46,10 @@ struct NextAllocator {
   void* (*calloc)(std::size_t, std::size_t);
   void* (*realloc)(void*, std::size_t);
   void* (*memalign)(std::size_t, std::size_t);
+  void* (*aligned_alloc)(std::size_t, std::size_t);
+  int (*posix_memalign)(void**, std::size_t, std::size_t);
+  void* (*valloc)(std::size_t);
+  void* (*pvalloc)(std::size_t);
   std::size_t (*usable)(void*);
   std::atomic<int> state;  // 0 unknown, 1 being looked up, 2 known
   // Serves allocations while they are being looked up; never freed.
@@ -60,6 +64,14 @@ struct NextWaits {
   int (*waitid)(idtype_t, id_t, siginfo_t*, int);
 };
 
+// The same (interpose_mappings.cpp).
+struct NextMappings {
+  void* (*mmap)(void*, std::size_t, int, int, int, off_t);
+  int (*munmap)(void*, std::size_t);
+  void* (*mremap)(void*, std::size_t, std::size_t, int, ...);
+  void* (*shmat)(int, const void*, int);
+};
+
 // Rooms for what is read of /proc, too large for small stacks.
 struct Texts {
   static constexpr std::size_t longest = 4096;  // of a path
@@ -72,11 +84,13 @@ struct Heap {
   // True if peers can reach the current region's blocks; ordered by the fence of fork.cpp.
   std::atomic<bool> shared = false;
   std::atomic<bool> any = false;        // there is a region, current or retired
+  std::atomic<bool> foreign = false;    // pages of the current region may be the program's
   std::atomic<bool> unsettled = false;  // retired regions of this process may have memory to give back
   bool asked = false, off = false;      // settings read; switched off
   std::size_t keep = 0, region_bytes = 0;
-  std::atomic<int> pauses = 0;  // while positive, no allocation is served
-  bool placed = false;          // `placement` is valid
+  std::atomic<int> pauses = 0;        // while positive, no allocation is served
+  std::atomic<bool> limited = false;  // the program has limited its address space: no region begins
+  bool placed = false;                // `placement` is valid
   nearfield_heap_placement placement = {};
   Blocks blocks;
   Table<Blocks> retired;
@@ -106,6 +120,7 @@ struct Heap {
   Texts texts = {};
   NextAllocator next_allocator = {};  // not under the lock
   NextWaits next_waits = {};
+  NextMappings next_mappings = {};
 };
 // Constant-initialised, since libraries that are constructed earlier allocate from it.
 extern constinit Heap heap;

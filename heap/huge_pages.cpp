@@ -58,7 +58,7 @@ void Blocks::make_huge(std::size_t begin, std::size_t end) {
   static const std::uint64_t spared = small_pages_take();
   for (std::size_t e = first; e < last;) {
     std::size_t until = e;
-    while (until < last && !extent_[until].huge) ++until;
+    while (until < last && !extent_[until].huge && !extent_[until].foreign) ++until;
     if (until > e && collapse_extents(e, until - e, spared) < until - e) return;
     e = until + 1;
   }
@@ -82,7 +82,9 @@ void Blocks::note_use(std::size_t begin, std::size_t bytes) {
   const std::size_t first = (begin + extent / 2) / extent;
   const std::size_t last = std::min((begin + bytes + extent / 2) / extent, top_bytes() / extent);
   // Repeatedly, since a call is not always permitted.
-  auto due = [&](std::size_t e) { return !extent_[e].huge && extent_[e].uses && extent_[e].uses % often == 0; };
+  auto due = [&](std::size_t e) {
+    return !extent_[e].huge && !extent_[e].foreign && extent_[e].uses && extent_[e].uses % often == 0;
+  };
   for (std::size_t e = first; e < last; ++e)
     extent_[e].uses = std::uint8_t(extent_[e].uses < 2 * often ? extent_[e].uses + 1 : often + 1);
   for (std::size_t e = first; e < last; ++e) {

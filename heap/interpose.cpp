@@ -1,5 +1,6 @@
 // The C library's allocation functions, in front of the next allocator (the C library's own, or one that the program
-// brings). Allocations of 32 KiB and more come from the shared heap, all others from the next allocator.
+// brings). Allocations of 32 KiB and more come from the shared heap; for all others, and for arguments that no
+// allocator can serve, the next allocator's own function answers, so that results and errno are as without us.
 #include <dlfcn.h>
 
 #include <cerrno>
@@ -22,8 +23,12 @@ constexpr auto& early = next_functions.early;
 bool is_early(const void* p) { return p >= early && p < early + sizeof early; }
 
 void* early_malloc(std::size_t bytes) {
-  const std::size_t at = next_functions.early_used.fetch_add((bytes + 79) / 64 * 64, std::memory_order_relaxed);
-  return at + bytes <= sizeof early ? early + at : nullptr;
+  if (bytes <= sizeof early) {
+    const std::size_t at = next_functions.early_used.fetch_add((bytes + 79) / 64 * 64, std::memory_order_relaxed);
+    if (at + bytes <= sizeof early) return early + at;
+  }
+  errno = ENOMEM;
+  return nullptr;
 }
 
 const Next* next() {
@@ -40,33 +45,31 @@ const Next* next() {
   look_up(next_functions.calloc, "calloc");
   look_up(next_functions.realloc, "realloc");
   look_up(next_functions.memalign, "memalign");
+  look_up(next_functions.aligned_alloc, "aligned_alloc");
+  look_up(next_functions.posix_memalign, "posix_memalign");
+  look_up(next_functions.valloc, "valloc");
+  look_up(next_functions.pvalloc, "pvalloc");
   look_up(next_functions.usable, "malloc_usable_size");
   next_functions.state.store(2, std::memory_order_release);  // SYNC: next-allocator
   return &next_functions;
 }
 
-void* aligned(std::size_t alignment, std::size_t bytes) {
-  if (bytes >= threshold) {
-    const int before = errno;
-    if (void* const block = nearfield::heap::allocate(bytes, alignment, false)) return block;
-    errno = before;
-  }
-  const Next* const n = next();
-  return n ? n->memalign(alignment, bytes) : early_malloc(bytes);
+// A block of the heap; nullptr: the next allocator has to answer.
+void* block(std::size_t alignment, std::size_t bytes, bool zero = false) {
+  if (bytes < threshold || (alignment & (alignment - 1)) || !alignment) return nullptr;
+  const int before = errno;
+  void* const found = nearfield::heap::allocate(bytes, alignment, zero);
+  errno = before;
+  return found;
 }
-
-bool power_of_two(std::size_t value) { return value && (value & (value - 1)) == 0; }
 
 }  // namespace
 
 extern "C" {
 
 EXPORT void* malloc(std::size_t bytes) {
-  if (bytes >= threshold) [[unlikely]] {
-    const int before = errno;
-    if (void* const block = nearfield::heap::allocate(bytes, 1, false)) return block;
-    errno = before;
-  }
+  if (bytes >= threshold) [[unlikely]]
+    if (void* const found = block(1, bytes)) return found;
   const Next* const n = next();
   return n ? n->malloc(bytes) : early_malloc(bytes);
 }
@@ -81,15 +84,9 @@ EXPORT void free(void* p) {
 
 EXPORT void* calloc(std::size_t count, std::size_t each) {
   std::size_t bytes;
-  if (__builtin_mul_overflow(count, each, &bytes)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  if (bytes >= threshold) [[unlikely]] {
-    const int before = errno;
-    if (void* const block = nearfield::heap::allocate(bytes, 1, true)) return block;
-    errno = before;
-  }
+  if (__builtin_mul_overflow(count, each, &bytes)) bytes = SIZE_MAX;  // which nobody has
+  if (bytes >= threshold) [[unlikely]]
+    if (void* const found = block(1, bytes, true)) return found;
   const Next* const n = next();
   return n ? n->calloc(count, each) : early_malloc(bytes);  // early memory is static, hence zero
 }
@@ -98,7 +95,8 @@ EXPORT void* realloc(void* p, std::size_t bytes) {
   if (!p) return malloc(bytes);
   const std::size_t length = nearfield::heap::length(p);
   const Next* const n = next();
-  if (!length && !is_early(p) && n && (bytes < threshold || !n->usable)) return n->realloc(p, bytes);
+  const bool theirs = !length && !is_early(p) && n;
+  if (theirs && (bytes < threshold || !n->usable)) return n->realloc(p, bytes);
   if (length && bytes == 0) {
     free(p);
     return nullptr;
@@ -107,8 +105,8 @@ EXPORT void* realloc(void* p, std::size_t bytes) {
   const std::size_t known = length        ? length
                             : is_early(p) ? std::size_t(early + sizeof early - static_cast<char*>(p))
                                           : n->usable(p);
-  void* const moved = malloc(bytes);
-  if (!moved) return nullptr;
+  void* const moved = theirs ? block(1, bytes) : malloc(bytes);
+  if (!moved) return theirs ? n->realloc(p, bytes) : nullptr;
   std::memcpy(moved, p, known < bytes ? known : bytes);
   free(p);
   return moved;
@@ -116,43 +114,47 @@ EXPORT void* realloc(void* p, std::size_t bytes) {
 
 EXPORT void* reallocarray(void* p, std::size_t count, std::size_t each) {
   std::size_t bytes;
-  if (__builtin_mul_overflow(count, each, &bytes)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  return realloc(p, bytes);
+  if (!__builtin_mul_overflow(count, each, &bytes)) return realloc(p, bytes);
+  errno = ENOMEM;
+  return nullptr;
 }
 
 EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
-  std::size_t power = 16;
-  while (power < alignment) power *= 2;
-  return aligned(power, bytes);
+  if (void* const found = block(alignment, bytes)) return found;
+  const Next* const n = next();
+  return n ? n->memalign(alignment, bytes) : early_malloc(bytes);
 }
 
 EXPORT void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  if (!power_of_two(alignment)) {
-    errno = EINVAL;
-    return nullptr;
-  }
-  return aligned(alignment, bytes);
+  if (void* const found = block(alignment, bytes)) return found;
+  const Next* const n = next();
+  return n ? n->aligned_alloc(alignment, bytes) : early_malloc(bytes);
 }
 
 EXPORT int posix_memalign(void** where, std::size_t alignment, std::size_t bytes) {
-  if (!power_of_two(alignment) || alignment % sizeof(void*)) return EINVAL;
-  const int before = errno;
-  void* const block = aligned(alignment, bytes);
-  errno = before;
-  if (!block) return ENOMEM;
-  *where = block;
+  void* found = alignment % sizeof(void*) ? nullptr : block(alignment, bytes);
+  if (const Next* const n = found ? nullptr : next()) return n->posix_memalign(where, alignment, bytes);
+  if (!found) found = early_malloc(bytes);
+  if (!found) return ENOMEM;
+  *where = found;
   return 0;
 }
 
-EXPORT void* valloc(std::size_t bytes) { return aligned(nearfield::heap::page, bytes); }
+EXPORT void* valloc(std::size_t bytes) {
+  if (void* const found = block(nearfield::heap::page, bytes)) return found;
+  const Next* const n = next();
+  return n ? n->valloc(bytes) : early_malloc(bytes);
+}
 
 EXPORT void* pvalloc(std::size_t bytes) {
-  const std::size_t page = nearfield::heap::page;
-  return aligned(page, (bytes + page - 1) / page * page);
+  if (void* const found = block(nearfield::heap::page, bytes)) return found;  // of whole pages anyway
+  const Next* const n = next();
+  return n ? n->pvalloc(bytes) : early_malloc(bytes);
 }
+
+// C23; where the C library has them, its own would not know our blocks.
+EXPORT void free_sized(void* p, std::size_t) { free(p); }
+EXPORT void free_aligned_sized(void* p, std::size_t, std::size_t) { free(p); }
 
 EXPORT std::size_t malloc_usable_size(void* p) {
   if (!p || is_early(p)) return 0;

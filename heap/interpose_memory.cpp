@@ -42,21 +42,31 @@ int each_part(std::byte* begin, std::byte* end, Visit visit, Pass pass) {
 }
 
 // Makes the range read as zero and keeps its access. In a snapshot it is replaced by other memory, since the file would
-// show its old contents.
-int discard(Blocks& blocks, std::byte* begin, std::byte* end) {
-  if (&blocks == &heap.blocks && heap.shared.load(std::memory_order_relaxed))
-    return blocks.punch(std::size_t(begin - blocks.base()), std::size_t(end - begin)) ? 0 : -1;
+// show its old contents. What the program has mapped there is its own.
+int discard(Blocks& blocks, std::byte* begin, std::byte* end, int advice) {
+  const bool shared = &blocks == &heap.blocks && heap.shared.load(std::memory_order_relaxed);
+  const auto punch = [&](std::byte* from, std::byte* to) {
+    if (advice == MADV_REMOVE) return errno = EINVAL, -1;  // as of private memory
+    return blocks.punch(std::size_t(from - blocks.base()), std::size_t(to - from)) ? 0 : -1;
+  };
+  if (shared && !blocks.is_foreign(std::size_t(begin - blocks.base()), std::size_t(end - blocks.base())))
+    return punch(begin, end);
   heap.pieces.clear();
   if (!nearfield::heap::pieces_of(begin, end, heap.pieces)) return -1;
+  std::size_t unmapped = std::size_t(end - begin);
   for (const Piece& piece : heap.pieces) {
     const auto bytes = std::size_t(piece.end - piece.begin);
+    unmapped -= bytes;
     const bool file = blocks.file().is(piece.device, piece.inode);
-    if (!file && nearfield::heap::advise(piece.begin, bytes, MADV_DONTNEED)) return -1;
-    if (file &&
+    if (!file && nearfield::heap::advise(piece.begin, bytes, advice)) return -1;
+    if (file && shared && punch(piece.begin, piece.end)) return -1;
+    if (file && !shared && advice == MADV_REMOVE) return errno = EINVAL, -1;
+    if (file && !shared &&
         mmap(piece.begin, bytes, piece.protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
       return -1;
   }
-  return 0;
+  if (unmapped) errno = ENOMEM;
+  return unmapped ? -1 : 0;
 }
 
 // ---------------------------------------------------------------- children that end
@@ -97,15 +107,18 @@ EXPORT int madvise(void* address, std::size_t bytes, int advice) __THROW {
   constexpr int dontneed_locked = 24;
   const int marked = nearfield::heap::mark(address, bytes, advice);
   if (marked <= 0) return marked;
-  const bool discards = advice == MADV_DONTNEED || advice == MADV_FREE || advice == dontneed_locked;
+  const bool discards =
+      advice == MADV_DONTNEED || advice == MADV_FREE || advice == dontneed_locked || advice == MADV_REMOVE;
   auto* const begin = static_cast<std::byte*>(address);
   if (!discards || !heap.any.load(std::memory_order_relaxed) || reinterpret_cast<std::uintptr_t>(address) % page ||
       bytes > PTRDIFF_MAX)
     return advise(address, bytes, advice);
   const Lock lock;
   if (!lock.held()) return advise(address, bytes, advice);
-  return each_part(begin, begin + (bytes + page - 1) / page * page, discard,
-                   [&](std::byte* from, std::byte* to) { return advise(from, std::size_t(to - from), advice); });
+  return each_part(
+      begin, begin + (bytes + page - 1) / page * page,
+      [&](Blocks& blocks, std::byte* from, std::byte* to) { return discard(blocks, from, to, advice); },
+      [&](std::byte* from, std::byte* to) { return advise(from, std::size_t(to - from), advice); });
 }
 
 EXPORT int mprotect(void* address, std::size_t bytes, int protection) __THROW {

@@ -34,6 +34,8 @@ class Mutex {
       syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
   bool mine() const { return (word_.load(std::memory_order_relaxed) & ~waiters) == self(); }
+  // Returns whether this is a child of vfork: it runs in its parent's memory, on its parent's thread.
+  static bool in_vfork() { return own_id != 0 && own_id != int(syscall(SYS_gettid)); }
   // For a forked child: its only thread is the one that held the lock, under another id.
   void inherit() {
     own_id = 0;

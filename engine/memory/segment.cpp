@@ -132,6 +132,7 @@ bool Segment::share_again(std::size_t offset, std::size_t bytes) {
 }
 
 Result<PeerSegment> PeerSegment::map(int fd) {
+  if (fd < 0) return Error{"a peer's memory came without its descriptor; are too many files open (ulimit -n)?"};
   struct stat about {};
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & wanted_seals) != wanted_seals || fstat(fd, &about) || about.st_size < off_t(page)) {

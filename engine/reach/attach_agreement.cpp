@@ -77,7 +77,7 @@ void AttachAgreement::fetch(const News& news) {
   auto mapped = memory::PeerSegment::open(peer.pid, int(offer & 0x7fffffff));
   // The owner closes it only after withdrawing the offer, so its number has not been reused.
   if (!mapped || offered.load(std::memory_order_seq_cst) != offer) return;  // SYNC: offered
-  mapper.take(peers_, peer, news.region.generation(), std::make_shared<memory::PeerSegment>(std::move(*mapped)));
+  mapper.take(peers_, peer, news.region.generation(), std::move(mapped));
 }
 
 bool AttachAgreement::attach_news() {

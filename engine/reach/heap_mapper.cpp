@@ -38,7 +38,7 @@ Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
 
 RemoteBuffer place(const Peers&, std::size_t mapper, const void* address, std::size_t bytes) {
   const SharedHeap* const heap = SharedHeap::find();
-  if (!heap || !heap->contains(address)) return {};
+  if (!heap || !heap->contains(address, bytes)) return {};
   const auto* const at = static_cast<const std::byte*>(address);
   const auto view = heap->current();
   if (view.generation == 0 || view.generation > RemoteBuffer::most_generations) return {};
@@ -70,17 +70,20 @@ Result<bool> offer(Peers& self, Peer& peer, const Region& region) {
   return true;
 }
 
-void take(Peers&, Peer& peer, std::uint64_t generation, std::shared_ptr<memory::PeerSegment> mapped) {
+void take(Peers&, Peer& peer, std::uint64_t generation, Result<memory::PeerSegment> mapped) {
   HeapOfPeer& heap = heap_of(peer);
   if (generation <= heap.generation) return;
-  heap.mapped = std::move(mapped);
   heap.generation = generation;
+  heap.mapped.reset();
+  if (mapped) heap.mapped = std::make_shared<memory::PeerSegment>(std::move(*mapped));
+  else heap.why = mapped.error().text;
 }
 
 Attached attach(Peers&, Peer& peer, const Region& region) {
   const HeapOfPeer& heap = heap_of(peer);
   if (heap.generation < region.generation()) return {.state = Attached::State::not_yet};
-  if (heap.generation > region.generation() || !heap.mapped) return {.why = "a peer's heap has gone by a fork"};
+  if (heap.generation > region.generation()) return {.why = "a peer's heap has gone by a fork"};
+  if (!heap.mapped) return {.why = heap.why};
   return {.state = Attached::State::yes, .at = heap.mapped->base(), .keep = heap.mapped};
 }
 

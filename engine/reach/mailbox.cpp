@@ -111,11 +111,12 @@ Result<std::optional<Mailbox::Arrived>> Mailbox::receive() {
     const bool known = got == sizeof letter && !(message.msg_flags & MSG_TRUNC) && letter.magic == magic &&
                        sender.uid == geteuid() &&
                        !((letter.secret[0] ^ address_.secret[0]) | (letter.secret[1] ^ address_.secret[1]));
-    if (known && count == 1 && !(message.msg_flags & MSG_CTRUNC))
+    const bool whole = count == 1 && !(message.msg_flags & MSG_CTRUNC);
+    for (int i = 0; i < count; ++i)
+      if (!known || !whole) close(fds[i]);
+    if (known)
       return std::optional<Arrived>(
-          Arrived{std::string(letter.from, sizeof letter.from), letter.what, fds[0], sender.pid});
-    for (int i = 0; i < count; ++i) close(fds[i]);
-    if (known) return Error{"a peer's segment came without its descriptor; are too many files open (ulimit -n)?"};
+          Arrived{std::string(letter.from, sizeof letter.from), letter.what, whole ? fds[0] : -1, sender.pid});
     ++refused_;
     ++dropped;
   }

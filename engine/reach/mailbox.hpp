@@ -45,7 +45,7 @@ class Mailbox {
   struct Arrived {
     std::string from;  // MailboxAddress::identity of the sender
     std::uint64_t what;
-    int fd;     // the receiver's to close
+    int fd;     // the receiver's to close; -1: it has not come through, since too many files are open here
     pid_t pid;  // as the kernel says, in our pid namespace; 0 where it is not visible
   };
   // Does not block. Returns nothing where no letter has come, and after dropping many, since strangers may send without

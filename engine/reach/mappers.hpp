@@ -75,9 +75,8 @@ struct MemoryMapper {
   // Returns a descriptor of our memory of that generation, which the caller closes; -1: it is gone. For peers that get
   // no letter.
   int (*descriptor)(const Peers& self, std::uint64_t generation) = nullptr;
-  // Keeps what the peer has sent; nullptr: that generation is gone.
-  void (*take)(Peers& self, Peer& peer, std::uint64_t generation,
-               std::shared_ptr<memory::PeerSegment> mapped) = nullptr;
+  // Keeps what the peer has sent; an Error: that generation is gone, or cannot be mapped here.
+  void (*take)(Peers& self, Peer& peer, std::uint64_t generation, Result<memory::PeerSegment> mapped) = nullptr;
   Attached (*attach)(Peers& self, Peer& peer, const Region& region) = nullptr;
 
   // Transfers of any length by calls, for a mapper that attaches nothing.

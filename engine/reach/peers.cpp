@@ -83,15 +83,16 @@ Result<bool> Peers::collect() {
     if (!*arrived) return came;
     came = true;
     auto mapped = memory::PeerSegment::map((*arrived)->fd);
-    if (!mapped) return mapped.error();
     const bool gone = (*arrived)->what >> 63;
     const std::size_t mapper = (*arrived)->what >> 56 & 0x7f;
     Peer* const peer = find((*arrived)->from);
     if (!peer) {
+      if (!mapped) return mapped.error();
       if ((*arrived)->what == letter(0, 0)) admit((*arrived)->from, std::move(*mapped), (*arrived)->pid);
     } else if (mapper < mapper_count && mappers()[mapper]->take) {
-      mappers()[mapper]->take(*this, *peer, (*arrived)->what & generations,
-                              gone ? nullptr : std::make_shared<memory::PeerSegment>(std::move(*mapped)));
+      // What cannot be mapped here is taken as well: no other letter comes, and nobody may wait for one.
+      if (gone) mapped = Error{"a peer's memory has gone by a fork"};
+      mappers()[mapper]->take(*this, *peer, (*arrived)->what & generations, std::move(mapped));
     }
   }
 }

@@ -25,8 +25,9 @@ class SharedHeap {
   nearfield_heap_statistics statistics() const;
   // Returns a descriptor of the region of that generation, which the caller closes; -1 where a fork has retired it.
   int descriptor(std::uint64_t generation) const { return descriptor_(generation); }
-  // Returns whether `address` lies in the current region; false once a fork has begun its snapshot.
-  bool contains(const void* address) const { return contains_(address) != 0; }
+  // Returns whether all of the `bytes` > 0 bytes lie in the current region, and the program has mapped nothing else
+  // over them; false once a fork has begun its snapshot.
+  bool contains(const void* address, std::size_t bytes) const { return contains_(address, bytes) != 0; }
   // Counts that peers read or write these bytes of one block.
   void use(const void* address, std::size_t bytes) const {
     if (bytes >= worth_noting) use_(address, bytes);
@@ -65,7 +66,7 @@ class SharedHeap {
   int (*place_)(const nearfield_heap_placement*) = nullptr;
   void (*pause_)(int) = nullptr;
   int (*descriptor_)(std::uint64_t) = nullptr;
-  int (*contains_)(const void*) = nullptr;
+  int (*contains_)(const void*, std::size_t) = nullptr;
   void (*use_)(const void*, std::size_t) = nullptr;
   int (*kept_)(Keep, void*) = nullptr;
   void (*beside_)(void (*)(), void (*)(), void (*)()) = nullptr;

@@ -11,6 +11,8 @@
 
 #include "heap/heap.h"
 
+inline int nearfield_heap_contains(const void* address) { return nearfield_heap_contains(address, 1); }
+
 namespace nearfield::heap::testing {
 
 inline nearfield_heap_statistics statistics() {

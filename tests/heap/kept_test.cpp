@@ -180,7 +180,7 @@ TEST(Kept, AnyNumberOfForksWithBlocksBetween) {
   for (int i = 0; i < 150; ++i) {
     blocks.push_back(static_cast<char*>(std::malloc(64 << 10)));
     std::memset(blocks.back(), i, 64 << 10);
-    ASSERT_TRUE(nearfield_heap_contains(blocks.back())) << "after " << i << " forks";
+    ASSERT_TRUE(nearfield_heap_contains(blocks.back(), 1)) << "after " << i << " forks";
     EXPECT_TRUE(child_succeeds([&] { return blocks.back()[5] == char(i); }));
   }
   EXPECT_LE(open_files(), files + 80);

@@ -92,6 +92,46 @@ TEST(Limits, NoFileIsMadeLongerThanAllowed) {
   }));
 }
 
+TEST(Limits, ThatArriveCountWhatIsAllocated) {
+  EXPECT_TRUE(child_succeeds([] {
+    constexpr std::size_t bytes = 20 << 20;
+    auto* const before = static_cast<char*>(std::malloc(bytes));
+    std::memset(before, 'b', bytes);
+    rlimit limit = {std::size_t{8} << 30, RLIM_INFINITY};
+    if (status_bytes("VmSize") < limit.rlim_cur || setrlimit(RLIMIT_AS, &limit)) return false;
+    const std::size_t taken = status_bytes("VmSize");
+    limit.rlim_cur = taken + (256 << 20);
+    if (taken > std::size_t{2} << 30 || prlimit64(getpid(), RLIMIT_AS, reinterpret_cast<rlimit64*>(&limit), nullptr))
+      return false;
+    int had = 0;
+    while (had < 100 && std::malloc(bytes)) ++had;
+    const bool kept = nearfield_heap_contains(before, bytes) && before[bytes - 1] == 'b';
+    std::free(before);
+    void* const again = std::malloc(bytes);
+    const bool obeyed = again && !std::malloc(bytes);
+    limit.rlim_cur = RLIM_INFINITY;
+    const bool lifted = setrlimit(RLIMIT_AS, &limit) == 0 && std::malloc(bytes);
+    return had >= 11 && had < 24 && kept && obeyed && lifted;  // 12, and what the next allocator has had
+  }));
+}
+
+TEST(Limits, OfAChildThatRunsInOurMemoryAreItsOwn) {
+  void* const block = std::malloc(1 << 20);
+  nearfield_heap_view before, after;
+  ASSERT_EQ(nearfield_heap_current(&before), 0);
+  const pid_t child = vfork();
+  if (child == 0) {
+    const rlimit limit = {std::size_t{8} << 30, RLIM_INFINITY};
+    _exit(setrlimit(RLIMIT_AS, &limit));
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  ASSERT_EQ(nearfield_heap_current(&after), 0);
+  EXPECT_EQ(after.size, before.size);
+  std::free(block);
+}
+
 // The limit keeps the machine alive where this fails.
 TEST(Limits, LockingAllMemoryTakesWhatIsAllocated) {
   EXPECT_TRUE(child_succeeds([] {

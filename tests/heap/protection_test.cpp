@@ -66,6 +66,9 @@ TEST(Discarding, GivesZero) {
   EXPECT_TRUE(discarded(p + page, 3 * page));
   EXPECT_EQ(madvise(p + 1, page, MADV_DONTNEED), -1);
   EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(madvise(p, page, MADV_REMOVE), -1) << "private memory is of no file";
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(p[0], 1);
   // Private by a fork, in the parent and in the child, with a child that still sees the old contents.
   int go[2];
   ASSERT_EQ(pipe(go), 0);

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, Completed, hosts, launch, python_of
+from tests.mpi.jobs import EVERYTHING, UNKNOWN, Completed, hosts, launch, python_of
 from tests.mpi.operations import DIRECT
-from tests.mpi.scenario_jobs import command_line, good_scenarios
+from tests.mpi.scenario_jobs import command_line, good_scenarios, run_scenarios
 
 BOTH = hosts("mpich", "openmpi")
 ALL = hosts()
@@ -78,6 +78,12 @@ def test_multiprocessing_in_ranks() -> None:
     assert job.stdout.count("good") == 2, job.text[-3000:]
 
 
+@pytest.mark.parametrize("bytes", [40000, 64 << 10, 2 << 20])
+@pytest.mark.parametrize("host", BOTH)
+def test_other_mappings_over_blocks(host: str, bytes: int) -> None:
+    good_scenarios(host, 2, *[f"overlaid {bytes} {what}" for what in ("send", "receive", "part")])
+
+
 def limited(host: str, limits: str, what: str) -> Completed:
     """A scenario under limits of the shell, such as -v 8388608."""
     limit = ("/bin/bash", "-c", f'ulimit {limits}; exec "$0" "$@"')
@@ -106,6 +112,53 @@ def test_mlockall_leaves_what_is_sparse_alone(host: str) -> None:
 @pytest.mark.parametrize("host", BOTH)
 def test_collectives_begin_where_memory_has_ended(host: str) -> None:
     good_scenarios(host, 2, "limits_data")
+
+
+LATE = [
+    "as 68719476736",
+    "data 17179869184",
+    "fsize 1048576",
+    "fsize 65536",
+    "nofile 64",
+    "memlock 0",
+    "stack 262144",
+]
+
+
+@pytest.mark.parametrize("who", [-1, 1])
+@pytest.mark.parametrize("limit", LATE)
+@pytest.mark.parametrize("host", BOTH)
+def test_limits_that_arrive_after_the_start(host: str, limit: str, who: int) -> None:
+    good_scenarios(host, 2, f"limits_arrive {limit} {who} seen", timeout=30)
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_limits_of_address_space_are_obeyed(host: str) -> None:
+    good_scenarios(host, 2, "limits_are_obeyed")
+
+
+# Nothing can be mapped any more, nor opened. A host may give up then, as it does without us.
+@pytest.mark.parametrize("who", [-1, 0, 1])
+@pytest.mark.parametrize("limit", ["as 1073741824", "nofile 3", "data 1048576"])
+@pytest.mark.parametrize("host", BOTH)
+def test_limits_that_leave_nothing_hang_nobody(host: str, limit: str, who: int) -> None:
+    found = run_scenarios(host, 2, f"limits_arrive {limit} {who} unseen", timeout=30, served=UNKNOWN)
+    assert not found[0].job.timed_out, found[0].job.text[-3000:]
+    assert "hang report" not in found[0].job.text
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_a_limit_before_mpi_is_loaded_leaves_what_it_allows(host: str) -> None:
+    program = (
+        "import resource, numpy as np; before = np.ones(1 << 20)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.RLIM_INFINITY))\n"
+        "from mpi4py import MPI\n"
+        "a = np.ones(1 << 17); b = np.empty(1 << 17)\n"
+        "for i in range(3): MPI.COMM_WORLD.Allreduce(a, b)\n"
+        "print(b.sum() + before[-1], flush=True)"
+    )
+    job = launch(host, 2, [python_of(host), "-c", program])
+    assert job.stdout.count("262145.0") == 2, job.text[-3000:]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,22 @@
 /* What limits and the system's calls about memory mean to a program. */
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include "scenarios.h"
 
 enum { count = 200000 };
 
-static void communicate(void) {
-  double *from = malloc(count * sizeof *from), *to = malloc(count * sizeof *to);
+static void reduce(double* from, double* to) {
   for (int round = 0; round < 5; ++round) {
     for (int i = 0; i < count; ++i) from[i] = i + round;
     MPI_Allreduce(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     for (int i = 0; i < count; ++i) REQUIRE(to[i] == size * (double)(i + round));
   }
+}
+static void communicate(void) {
+  double *from = malloc(count * sizeof *from), *to = malloc(count * sizeof *to);
+  REQUIRE(from && to);
+  reduce(from, to);
   free(from);
   free(to);
 }
@@ -49,13 +54,13 @@ SCENARIO(limits_mlockall) {
   munlockall();
 }
 
-static rlim_t data_kib(void) {
+static rlim_t status_kib(const char* what) {
   char line[200];
   unsigned long kib = 0;
   FILE* file = fopen("/proc/self/status", "r");
   if (!file) abort();
-  while (fgets(line, sizeof line, file) && sscanf(line, "VmData: %lu", &kib) != 1) {
-  }
+  while (fgets(line, sizeof line, file))
+    if (!strncmp(line, what, strlen(what))) sscanf(line + strlen(what), ": %lu", &kib);
   fclose(file);
   return kib;
 }
@@ -67,7 +72,7 @@ SCENARIO(limits_data) {
   MPI_Barrier(MPI_COMM_WORLD);
   getrlimit(RLIMIT_DATA, &before);
   limit = before;
-  limit.rlim_cur = (data_kib() + 64) << 10;
+  limit.rlim_cur = (status_kib("VmData") + 64) << 10;
   REQUIRE(setrlimit(RLIMIT_DATA, &limit) == 0);
   for (int round = 0; round < 4; ++round) {
     const MPI_Comm comm = round % 2 ? other : MPI_COMM_WORLD;
@@ -82,4 +87,75 @@ SCENARIO(limits_data) {
   }
   setrlimit(RLIMIT_DATA, &before);
   MPI_Comm_free(&other);
+}
+
+static const struct {
+  const char* name;
+  int what;
+} resources[] = {{"as", RLIMIT_AS},         {"data", RLIMIT_DATA},       {"fsize", RLIMIT_FSIZE},
+                 {"nofile", RLIMIT_NOFILE}, {"memlock", RLIMIT_MEMLOCK}, {"stack", RLIMIT_STACK}};
+
+static void message(char* data, size_t bytes) {
+  for (int round = 0; round < 6; ++round) {
+    const int sender = round % 2;
+    if (rank == sender) {
+      memset(data, 'a' + round, bytes);
+      for (int to = 0; to < size; ++to)
+        if (to != rank) MPI_Send(data, (int)bytes, MPI_CHAR, to, round, MPI_COMM_WORLD);
+    } else {
+      memset(data, 0, bytes);
+      MPI_Recv(data, (int)bytes, MPI_CHAR, sender, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(data[0] == 'a' + round && data[bytes - 1] == 'a' + round);
+    }
+  }
+}
+
+/* NAME VALUE RANK seen|unseen: a limit that this rank, or -1 all of them, sets when MPI is up and nothing has been sent;
+   unseen: by the system call. */
+SCENARIO(limits_arrive) {
+  REQUIRE(argc == 5);
+  const int who = atoi(argv[3]);
+  double *from = malloc(count * sizeof *from), *to = malloc(count * sizeof *to);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (who < 0 || who == rank)
+    for (size_t i = 0; i < sizeof resources / sizeof *resources; ++i)
+      if (strcmp(resources[i].name, argv[1]) == 0) {
+        struct rlimit limit;
+        getrlimit(resources[i].what, &limit);
+        limit.rlim_cur = strtoull(argv[2], NULL, 10);
+        if (!strcmp(argv[4], "seen")) REQUIRE(setrlimit(resources[i].what, &limit) == 0);
+        else REQUIRE(syscall(SYS_prlimit64, 0, resources[i].what, &limit, NULL) == 0);
+      }
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (size_t bytes = 8; bytes <= count * sizeof *to; bytes *= 8) message((char*)to, bytes);
+  reduce(from, to);
+  MPI_Comm other;
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  int one = 1, sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, other);
+  CHECK(sum == size);
+  MPI_Comm_free(&other);
+  free(from);
+  free(to);
+}
+/* What was only reserved does not count, what is allocated then does. */
+SCENARIO(limits_are_obeyed) {
+  communicate();
+  struct rlimit before, limit;
+  getrlimit(RLIMIT_AS, &before);
+  limit = before;
+  limit.rlim_cur = status_kib("VmSize") << 10;
+  REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+  limit.rlim_cur = (status_kib("VmSize") + (256 << 10)) << 10;
+  REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+  communicate();
+  enum { most = 100 };
+  char* blocks[most];
+  int had = 0;
+  while (had < most && (blocks[had] = malloc(20 << 20))) ++had;
+  CHECK(had > 8 && had < 24, "%d blocks of 20 MiB", had);
+  while (had) free(blocks[--had]);
+  communicate();
+  setrlimit(RLIMIT_AS, &before);
+  communicate();
 }
