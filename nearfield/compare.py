@@ -109,7 +109,10 @@ class Runner:
 
     def _keep(self, output: Path) -> Path:
         with output.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            sha = hashlib.sha256()  # hashlib.file_digest is Python 3.11's
+            for piece in iter(lambda: file.read(1 << 20), b""):
+                sha.update(piece)
+        digest = sha.hexdigest()
         if digest not in self._kept:
             self._kept[digest] = output.rename(self.directory / digest)
         return self._kept[digest]

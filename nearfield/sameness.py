@@ -1,7 +1,10 @@
 """Whether runs of one command printed the same, when lines of ranks come in any order and some numbers are times.
 
-A line is its text, in which each number is a column with a blank before and behind it, however it is padded. Columns are left out that are times by the words around them, and those
-whose numbers change between plain runs too; all else has to be the same, line by line, in whatever order.
+A line is its text, in which each number is a column with a blank before and behind it, however it is padded. Columns
+are left out that are times by the words around them, and those whose numbers change between plain runs too. A line with
+such a change is measured: its other numbers with a decimal point are left out as well if they are so short that
+repeated measurements may agree by chance. All else has to be the same, line by line, in whatever order, but for the
+last digits of numbers with a decimal point, which sums in another order change.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ TIMES = re.compile(
     r"(?:\s*[\[(][a-z/ ]+[\])])?[^a-z]*$"
 )
 MOST = 5  # lines that are shown
+SHORT = 3  # significant digits that measurements repeat by chance
+CLOSE = 1e-9  # relative difference of sums in another order
+LONG = 6  # significant digits from which on the last one may differ for that reason
 
 Columns = tuple[str, ...]
 
@@ -36,6 +42,7 @@ class Sameness:
     left_out: list[str] = field(default_factory=list)  # lines of the plain run in which numbers were
     missing: list[str] = field(default_factory=list)  # lines that only the plain run has
     added: list[str] = field(default_factory=list)  # and only the other one
+    rounded: list[str] = field(default_factory=list)  # lines of the other run that differ in last digits
 
 
 def compare_outputs(plain: Sequence[str], other: str) -> Sameness:
@@ -48,7 +55,10 @@ def compare_outputs(plain: Sequence[str], other: str) -> Sameness:
     for text in dict.fromkeys([*runs[0], *ours]):
         before = [run.get(text, []) for run in runs]
         now = ours.get(text, [])
-        kept = [n for n in range(text.count(MARK)) if not _is_time(text, n) and not _varies(before, n)]
+        columns = [n for n in range(text.count(MARK)) if not _is_time(text, n)]
+        kept = [n for n in columns if not _varies(before, n)]
+        if len(kept) < len(columns):
+            kept = [n for n in kept if not _may_repeat(before, n)]
         reduced = [Counter(_keep(line, kept) for line in lines) for lines in before]
         if any(
             one != reduced[0] for one in reduced
@@ -59,8 +69,12 @@ def compare_outputs(plain: Sequence[str], other: str) -> Sameness:
         counted = Counter(_keep(line, kept) for line in now)
         if Counter(now) != Counter(before[0]) and counted == reduced[0]:
             result.left_out.append(_line(text, before[0][0]))
-        result.missing += _only(text, before[0], kept, reduced[0] - counted)
-        result.added += _only(text, now, kept, counted - reduced[0])
+        gone, come = reduced[0] - counted, counted - reduced[0]
+        if _close(gone, come):
+            result.rounded += _only(text, now, kept, come)
+            continue
+        result.missing += _only(text, before[0], kept, gone)
+        result.added += _only(text, now, kept, come)
     result.same = not (result.missing or result.added)
     return result
 
@@ -83,6 +97,43 @@ def _varies(runs: list[list[Columns]], column: int) -> bool:
     """Whether plain runs differ in the numbers of a column."""
     values = [sorted(line[column] for line in lines) for lines in runs]
     return any(one != values[0] for one in values)
+
+
+def _digits(number: str) -> int:
+    """Significant digits of a number with a decimal point; 0: it has none."""
+    mantissa = re.split("[eE]", number)[0]
+    return len(mantissa.lstrip("+-0.").replace(".", "")) or 1 if "." in mantissa else 0
+
+
+def _may_repeat(runs: list[list[Columns]], column: int) -> bool:
+    """Whether a column has short numbers with a decimal point alone."""
+    return all(0 < _digits(line[column]) <= SHORT for lines in runs for line in lines)
+
+
+def _close(plain: Counter[Columns], other: Counter[Columns]) -> bool:
+    """Whether lines differ, and in the last digits of numbers with a decimal point alone."""
+    pairs = list(zip(sorted(plain.elements(), key=_values), sorted(other.elements(), key=_values)))
+    same_number = len(pairs) == sum(plain.values()) == sum(other.values())
+    return (
+        bool(pairs)
+        and same_number
+        and all(map(_near, *zip(*[pair for each in pairs for pair in zip(*each)])))
+    )
+
+
+def _values(line: Columns) -> list[float]:
+    return [float(number) for number in line]
+
+
+def _near(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    digits = min(_digits(one), _digits(other))
+    if not digits:
+        return False
+    a, b = float(one), float(other)
+    last = 10.0 ** (1 - digits) if digits >= LONG else 0.0
+    return abs(a - b) <= max(CLOSE, 1.5 * last) * max(abs(a), abs(b))
 
 
 def _keep(line: Columns, kept: list[int]) -> Columns:

@@ -11,6 +11,8 @@ from nearfield.tables import print_columns
 
 NOTHING = 0.01  # a gain or loss that is none
 MOSTLY = 2 / 3  # of a gain
+SHORT = 1.0  # seconds of a run, of which starting the job is too large a part
+FEW = 3  # runs, of which fewer show no spread
 
 
 def show(found: Compared) -> None:
@@ -73,6 +75,17 @@ def _gain(found: Compared) -> list[str]:
         return []
     lower, middle, upper = quartiles(ratios[BOTH])
     rounds = len(ratios[BOTH])
+    if found.unserved:
+        return []
+    seconds = quartiles(found.figures(PLAIN, "wall"))[1]
+    if seconds < SHORT:
+        return [
+            f"Runs of {seconds:.2f} s are too short to tell what is gained: most of that is the job's start."
+        ]
+    if rounds < FEW:
+        return [
+            f"{rounds} run{'s' * (rounds > 1)} each way cannot show what is gained; 3 and more can (--runs)."
+        ]
     if lower <= 1 <= upper or abs(middle - 1) <= NOTHING:
         lines = [
             f"With Nearfield it takes as long, as far as {rounds} runs can show ({middle:.2f} of the time, {lower:.2f}-{upper:.2f})."
@@ -125,6 +138,14 @@ def _outputs(found: Compared) -> list[str]:
             lines += [f"  and {len(said) - MOST} more"] * (len(said) > MOST)
     if wrong or not found.outputs:
         return lines
+    rounded = list(dict.fromkeys(line for one in found.outputs.values() for line in one.rounded))
+    if rounded:
+        return [
+            "Outputs: the same, but for last digits. MPI leaves the order of sums open; Nearfield adds in the order of ranks, other",
+            'libraries add pairs first (docs/running.md, "The same results"):',
+            *(f"  {line.strip()}" for line in rounded[:MOST]),
+            *[f"  and {len(rounded) - MOST} more"] * (len(rounded) > MOST),
+        ]
     if all(one.exact for one in found.outputs.values()):
         return ["Outputs: the same to the last byte."]
     left_out = list(dict.fromkeys(line for one in found.outputs.values() for line in one.left_out))
@@ -168,7 +189,7 @@ def as_json(found: Compared) -> dict[str, Any]:
         if mode in found.outputs:
             one = found.outputs[mode]
             modes[mode]["output"] = {
-                key: getattr(one, key) for key in ("same", "exact", "left_out", "missing", "added")
+                key: getattr(one, key) for key in ("same", "exact", "left_out", "missing", "added", "rounded")
             }
     return {
         "command": found.command,

@@ -121,6 +121,15 @@ def test_each_run_has_the_standard_input_that_is_a_file(tmp_path: Path) -> None:
         (["a 1 b 2\n", "a 1 b 3\n"], "a 2 b 4\n", False),
         (["a\n", "a\na\n"], "a\na\na\n", True),
         (["a 1\n", "a 2\n"], "a 3\nb\n", False),
+        # A measured line: what is short repeats by chance, what is long does not.
+        (
+            ["Output | 0.0008 | 1.2 | 0.04", "Output | 0.0009 | 1.2 | 0.04"],
+            "Output | 0.0007 | 1.3 | 0.05",
+            True,
+        ),
+        (["Output | 0.0008 | 1.2345", "Output | 0.0009 | 1.2345"], "Output | 0.0007 | 1.2346", False),
+        (["Output | 0.0008 | 12", "Output | 0.0009 | 12"], "Output | 0.0007 | 13", False),
+        (["Output | 0.0008 | 1.2", "Output | 0.0008 | 1.2"], "Output | 0.0008 | 1.3", False),
         (
             ["Pair | 0.7  | 20.4", "Pair | 0.71 | 20.43"],
             "Pair | 0.705|  9.4",
@@ -134,6 +143,40 @@ def test_what_counts_as_the_same_output(plain: list[str], other: str, same: bool
     assert found.same == (not found.missing and not found.added)
     if sorted(other.splitlines()) not in [sorted(text.splitlines()) for text in plain] and same:
         assert found.left_out  # it says what it has not compared
+
+
+@pytest.mark.parametrize(
+    "plain, other, rounded",
+    [
+        ("energy -76.0414214208\n", "energy -76.0414214209\n", True),
+        ("norm 1.23456e-05\n", "norm 1.23457e-05\n", True),
+        ("norm 1.23456e-05\n", "norm 1.23477e-05\n", False),
+        ("norm 1.234\n", "norm 1.235\n", False),
+        ("sum 123456789\n", "sum 123456788\n", False),  # integers are the same by any order
+        ("a 1.2345678\na 2.3456789\n", "a 2.3456788\na 1.2345679\n", True),
+        ("a 1.2345678\n", "a 1.2345679\na 1.2345679\n", False),
+    ],
+)
+def test_last_digits_of_sums_are_told_apart_from_other_results(plain: str, other: str, rounded: bool) -> None:
+    found = compare_outputs([plain], other)
+    assert found.same == rounded and bool(found.rounded) == rounded, found
+    times = {mode: [1.0] * 3 for mode in MODES}
+    whole = compared(times)
+    whole.outputs = {BOTH: found}
+    assert any("order of sums" in line for line in verdict(whole)) == rounded
+    assert any("DIFFER" in line for line in verdict(whole)) == (not rounded)
+
+
+def test_nothing_is_said_of_a_gain_where_nothing_can_be_known() -> None:
+    words = ("of the time", "times as fast", "as long", "defect")
+    short = compared({mode: [0.3, 0.31, 0.32] for mode in MODES} | {BOTH: [0.9] * 3})
+    few = compared({mode: [2.0] for mode in MODES} | {BOTH: [4.0]})
+    unserved = compared({mode: [2.0] * 3 for mode in MODES} | {BOTH: [4.0] * 3})
+    unserved.unserved = ["no rank called MPI"]
+    for found, why in ((short, "too short"), (few, "--runs"), (unserved, "Nothing was served")):
+        lines = verdict(found)
+        assert any(why in line for line in lines), lines
+        assert not any(word in line for word in words for line in lines), lines
 
 
 def compared(times: dict[str, list[float]], in_mpi: float = 0.02) -> Compared:
