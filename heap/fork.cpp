@@ -119,7 +119,7 @@ void take_apart(Blocks& blocks, const Range& range, int protection, bool used_by
 void snapshot(Blocks& blocks, std::byte* end) {
   blocks.retired.shared = false;
   heap.pieces.clear();
-  if (!pieces_of(blocks.base(), end, heap.pieces)) {
+  if (!pieces_of(blocks.base(), end, heap.pieces, open_in_proc("/proc/self/maps"))) {
     say("nearfield: /proc/self/maps, which tells what a fork must keep apart, cannot be read\n");
     std::abort();
   }

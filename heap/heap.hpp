@@ -152,6 +152,9 @@ bool resize(void* p, std::size_t bytes);
 // Returns the current or retired region that holds p; may be null. pre, also of all below: the lock is held.
 Blocks* owner(const void* p);
 
+// Opens a file of /proc, also where the program has used up its descriptors. -1: it cannot be had.
+int open_in_proc(const char* path);
+
 // fork.cpp: the current region becomes a retired one, a snapshot.
 void retire(bool in_child);
 

@@ -57,8 +57,8 @@ class Line {
 
 }  // namespace
 
-bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces) {
-  const int fd = open_in_proc("/proc/self/maps");
+bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces, int maps) {
+  const int fd = maps >= 0 ? maps : open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   char text[4096];
   Line line;

@@ -101,9 +101,8 @@ struct Piece {
   ino_t inode;
   bool sparse;  // shared memory of Nearfield: most of it has never been touched, and must not be
 };
-// Opens a file of /proc, also where the program has used up its descriptors (Heap::spare). -1: it cannot be had.
-int open_in_proc(const char* path);
 // Lists the mappings in [begin, end), cut to it. False: /proc/self/maps cannot be read, or there is no memory.
-bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces);
+// `maps`: that file, which is closed; -1: it is opened here.
+bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces, int maps = -1);
 
 }  // namespace nearfield::heap

@@ -1,7 +1,7 @@
 /* Large collectives on malloc'ed arrays, between forks and during those of a thread. */
 #include <sys/wait.h>
 #include "scenarios.h"
-#include "tests/heap/pinned.h"
+#include "../../heap/pinned.h"
 
 enum { count = 40000 };
 static int threads;
