@@ -9,7 +9,7 @@ import pytest
 from nearfield.plan import COMPUTED, held, make_plan, partners_of, plan_job
 from nearfield.statistics import VARIABLE, read_statistics
 from tests.command.calling import nearfield
-from tests.mpi.jobs import SANITIZED, Completed, compile_c, hosts, launch
+from tests.mpi.jobs import AT_ONCE, SANITIZED, Completed, compile_c, hosts, launch
 
 MIB, GIB = 1 << 20, 1 << 30
 COLLECTIVES = 8  # calls on static arrays
@@ -43,7 +43,7 @@ latency = 140
 def run(host: str, ranks: int, partners: int, *more: int) -> Completed:
     """A job of such ranks under Nearfield, with the statistics of all. `more`: calls of collectives, bytes of a window."""
     program = [compile_c(host, "partners.c"), str(partners), *map(str, more or (COLLECTIVES,))]
-    job = launch(host, ranks, program, statistics=True)
+    job = launch(host, ranks, program, env=AT_ONCE, statistics=True)
     assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
     return job
 

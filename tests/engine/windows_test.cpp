@@ -350,6 +350,9 @@ TEST(Refusals, WithoutMemoryForItsWordsNobodyHasAWindow) {
                                if (!first || !second) return false;
                                std::vector<std::size_t> taken;
                                std::string why;
+                               // Below what is taken, since free memory behind all else goes back to the kernel.
+                               const auto spare = process.arena().allocate(64 << 10, 64);
+                               if (!spare) return false;
                                if (rank == size - 1) {
                                  run_out_of_memory(process);
                                  for (std::size_t bytes = 1 << 20; bytes >= 64; bytes /= 2)
@@ -357,13 +360,14 @@ TEST(Refusals, WithoutMemoryForItsWordsNobodyHasAWindow) {
                                }
                                const auto refused = Window::create(std::move(*first), testing::held_locks,
                                                                    Window::Lies::anywhere, {}, {}, why);
-                               for (const std::size_t offset : taken) process.arena().free(offset);
+                               process.arena().free(*spare);
                                if (refused || why.find("memory") == std::string::npos) return false;
                                auto window = Window::create(std::move(*second), testing::held_locks,
                                                             Window::Lies::anywhere, {}, {}, why);
                                if (!window) return false;
                                const bool good = window->lock(0, true, true) && window->unlock(0);
                                testing::close(std::move(window), bootstrap);
+                               for (const std::size_t offset : taken) process.arena().free(offset);
                                return good;
                              }))
         << size;

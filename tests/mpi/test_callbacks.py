@@ -3,7 +3,7 @@
 import pytest
 
 from nearfield.hosts import HOSTS
-from tests.mpi.jobs import EVERYTHING, PROGRAMS, compiled, hosts, launch
+from tests.mpi.jobs import AT_ONCE, EVERYTHING, PROGRAMS, compiled, hosts, launch
 
 CALLBACKS = (
     "wrong-rank",
@@ -34,5 +34,5 @@ def program(host: str) -> str:
 @pytest.mark.parametrize("how", ["throw", "memory", "longjmp"])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_callbacks_may_throw_and_jump(host: str, how: str) -> None:
-    job = launch(host, 2, [program(host), how, *CALLBACKS], served=CARRIED)
+    job = launch(host, 2, [program(host), how, *CALLBACKS], env=AT_ONCE, served=CARRIED)
     assert job.returncode == 0 and "good" in job.stdout, job.text

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nearfield.libraries import program as built
-from tests.mpi.jobs import HOSTS, ROOT, Completed, carried, hosts, launch, python_of, sent
+from tests.mpi.jobs import AT_ONCE, HOSTS, ROOT, Completed, carried, hosts, launch, python_of, sent
 from tests.selection import per_change
 
 WORKER = ROOT / "tests/mpi/worker_matmul.py"
@@ -17,7 +17,7 @@ WORKER = ROOT / "tests/mpi/worker_matmul.py"
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_all_forms_of_the_product_are_numpys(host: str, ranks: int) -> None:
     program = [python_of(host), "-m", "mpi4py", str(WORKER)]  # which ends the job at an exception
-    done = launch(host, ranks, program, statistics=True)
+    done = launch(host, ranks, program, env=AT_ONCE, statistics=True)
     assert done.stdout == "good\n" and done.returncode == 0, done.text
     if ranks > 1:
         for operation in ("bcast", "allgather", "allreduce"):
