@@ -156,7 +156,7 @@ EXPORT void* mremap(void* old, std::size_t before, std::size_t bytes, int flags,
   auto* const begin = static_cast<std::byte*>(old);
   if (blocks && reinterpret_cast<std::uintptr_t>(old) % page == 0) {
     heap.pieces.clear();
-    if (pieces_of(begin, begin + std::max<std::size_t>(before, 1), heap.pieces) && heap.pieces.size() > 0) {
+    if (pieces_of(begin, begin + round_up(std::max<std::size_t>(before, 1)), heap.pieces) && heap.pieces.size() > 0) {
       const Piece piece = heap.pieces[0];
       if (blocks->file().is(piece.device, piece.inode)) return move(*blocks, piece, begin, before, bytes, flags, at);
     }

@@ -186,7 +186,7 @@ static void fork_pinned(unsigned char* block, int bytes) {
     memset(block, value, (size_t)bytes);
     const int seen = seen_by_kernel(&buffer);
     CHECK(seen == value, "the kernel sees '%c' in a pinned buffer, not '%c'", seen, value);
-    pass_on(block, block + bytes / 2, bytes / 2, value - rank);
+    pass_on(block, block + bytes / 2, bytes / 2, value);
     memset(block, value, (size_t)bytes);
   }
   unpin(&buffer);
