@@ -222,7 +222,7 @@ def _compare_outputs(found: Compared) -> None:
     plain = [texts[file] for file in good[PLAIN]]
     found.prints = any(text.strip() for text in plain)
     for mode in MODES[1:]:
-        judged = [compare_outputs(plain, texts[file]) for file in good[mode]]
+        judged = [compare_outputs(plain, texts[file], sums=mode != HEAP) for file in good[mode]]
         if judged:
             found.outputs[mode] = min(judged, key=lambda one: (one.same, one.exact))
 

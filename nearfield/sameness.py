@@ -13,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 BLANKS = re.compile(r"[ \t]+")
@@ -27,7 +28,7 @@ TIMES = re.compile(
 )
 MOST = 5  # lines that are shown
 SHORT = 3  # significant digits that measurements repeat by chance
-CLOSE = 1e-9  # relative difference of sums in another order
+CLOSE = Decimal("1e-9")  # relative difference of sums in another order
 LONG = 6  # significant digits from which on the last one may differ for that reason
 
 Columns = tuple[str, ...]
@@ -45,8 +46,8 @@ class Sameness:
     rounded: list[str] = field(default_factory=list)  # lines of the other run that differ in last digits
 
 
-def compare_outputs(plain: Sequence[str], other: str) -> Sameness:
-    """Compares with all plain runs, of which there is one at least."""
+def compare_outputs(plain: Sequence[str], other: str, sums: bool = True) -> Sameness:
+    """Compares with all plain runs, of which there is one at least. `sums`: another order of them may show."""
     if other in plain:
         return Sameness(True, exact=True)
     runs = [_by_text(text) for text in plain]
@@ -70,7 +71,7 @@ def compare_outputs(plain: Sequence[str], other: str) -> Sameness:
         if Counter(now) != Counter(before[0]) and counted == reduced[0]:
             result.left_out.append(_line(text, before[0][0]))
         gone, come = reduced[0] - counted, counted - reduced[0]
-        if _close(gone, come):
+        if sums and _close(gone, come):
             result.rounded += _only(text, now, kept, come)
             continue
         result.missing += _only(text, before[0], kept, gone)
@@ -131,9 +132,10 @@ def _near(one: str, other: str) -> bool:
     digits = min(_digits(one), _digits(other))
     if not digits:
         return False
-    a, b = float(one), float(other)
-    last = 10.0 ** (1 - digits) if digits >= LONG else 0.0
-    return abs(a - b) <= max(CLOSE, 1.5 * last) * max(abs(a), abs(b))
+    a, b = Decimal(one), Decimal(other)
+    coarser = max(number.as_tuple().exponent for number in (a, b))
+    last = Decimal(1).scaleb(coarser) if digits >= LONG else Decimal(0)
+    return abs(a - b) <= max(CLOSE * max(abs(a), abs(b)), last)
 
 
 def _keep(line: Columns, kept: list[int]) -> Columns:

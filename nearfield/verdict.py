@@ -138,23 +138,31 @@ def _outputs(found: Compared) -> list[str]:
             lines += [f"  and {len(said) - MOST} more"] * (len(said) > MOST)
     if wrong or not found.outputs:
         return lines
-    rounded = list(dict.fromkeys(line for one in found.outputs.values() for line in one.rounded))
-    if rounded:
-        return [
-            "Outputs: the same, but for last digits. MPI leaves the order of sums open; Nearfield adds in the order of ranks, other",
-            'libraries add pairs first (docs/running.md, "The same results"):',
-            *(f"  {line.strip()}" for line in rounded[:MOST]),
-            *[f"  and {len(rounded) - MOST} more"] * (len(rounded) > MOST),
-        ]
     if all(one.exact for one in found.outputs.values()):
         return ["Outputs: the same to the last byte."]
     left_out = list(dict.fromkeys(line for one in found.outputs.values() for line in one.left_out))
-    if not left_out:
+    rounded = list(dict.fromkeys(line for one in found.outputs.values() for line in one.rounded))
+    if not left_out and not rounded:
         return ["Outputs: the same lines, in an order that changes from run to run."]
+    lines = []
+    if rounded:
+        lines += [
+            "Outputs: the same, but for last digits. MPI leaves the order of sums open; Nearfield adds in the order of ranks, other",
+            'libraries add pairs first (docs/running.md, "The same results"):',
+            *_shown(rounded),
+        ]
+    if left_out:
+        lines += [
+            "Outputs: the same, but for numbers that are times or change from one plain run to the next too:",
+            *_shown(left_out),
+        ]
+    return lines
+
+
+def _shown(lines: list[str]) -> list[str]:
     return [
-        "Outputs: the same, but for numbers that are times or change from one plain run to the next too:",
-        *(f"  {line.strip()}" for line in left_out[:MOST]),
-        *[f"  and {len(left_out) - MOST} more"] * (len(left_out) > MOST),
+        *(f"  {line.strip()}" for line in lines[:MOST]),
+        *[f"  and {len(lines) - MOST} more"] * (len(lines) > MOST),
     ]
 
 

@@ -152,6 +152,8 @@ def test_what_counts_as_the_same_output(plain: list[str], other: str, same: bool
         ("norm 1.23456e-05\n", "norm 1.23457e-05\n", True),
         ("norm 1.23456e-05\n", "norm 1.23477e-05\n", False),
         ("norm 1.234\n", "norm 1.235\n", False),
+        ("norm 9.50000\n", "norm 9.50014\n", False),
+        ("norm 9.50000\n", "norm 9.50001\n", True),
         ("sum 123456789\n", "sum 123456788\n", False),  # integers are the same by any order
         ("a 1.2345678\na 2.3456789\n", "a 2.3456788\na 1.2345679\n", True),
         ("a 1.2345678\n", "a 1.2345679\na 1.2345679\n", False),

@@ -39,7 +39,7 @@ def test_what_is_wrong_for_the_plain_host_is_an_error(host: str) -> None:
 
 
 def test_so_they_do_with_a_progress_thread() -> None:
-    env = {"NEARFIELD_PROGRESS": "thread"}
+    env = {"NEARFIELD_PROGRESS": "thread", **AT_ONCE}
     good_scenarios("mpich", 2, "looks iprobe", "outlives_collective", "outlives_first", env=env)
 
 
