@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, compile_c, hosts, launch
+from tests.mpi.jobs import AT_ONCE, EVERYTHING, compile_c, hosts, launch
 
 # What a rank may use of a CPU; measured are 0.01 to 0.04, and 1 while it spins.
 AT_REST = 0.3
@@ -39,5 +39,5 @@ def test_so_it_does_where_ranks_share_cpus(host: str) -> None:
 
 
 def test_it_spins_where_it_is_told_to() -> None:
-    found = shares("mpich", 2, {"NEARFIELD_WAIT": "spin"})
+    found = shares("mpich", 2, {"NEARFIELD_WAIT": "spin", **AT_ONCE})
     assert max(found.values()) > AT_REST
