@@ -19,6 +19,8 @@ namespace nearfield::heap {
 
 inline constexpr std::size_t page = 4096, extent = 2 << 20;
 
+constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
 struct Statistics {
   std::uint64_t allocations, in_use, kept, highest, huge_extents;
 };
@@ -50,6 +52,12 @@ class Blocks {
   const Statistics& statistics() const { return statistics_; }
   bool contains(const void* p) const {
     return std::size_t(static_cast<const std::byte*>(p) - base_) < size_ && base_ != nullptr;
+  }
+
+  // Whether any of these bytes lie in it.
+  bool meets(const void* at, std::size_t bytes) const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(at), base = reinterpret_cast<std::uintptr_t>(base_);
+    return base_ && begin < base + size_ && (base <= begin || bytes > base - begin);
   }
 
   // `alignment`: a power of two. `is_zero`: set if the block has never been written. nullptr: no room.

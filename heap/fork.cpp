@@ -17,7 +17,6 @@
 // vfork, posix_spawn and system never come here: their children share or replace all memory anyway. Handlers of
 // pthread_atfork do not run in _Fork, which is interposed therefore; nor in raw system calls, which nobody sees
 // (docs/running.md).
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -29,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/memory/file_data.hpp"
 #include "heap/heap.hpp"
 
 namespace nearfield::heap {
@@ -39,13 +39,10 @@ void say(const char* text) { (void)!write(STDERR_FILENO, text, std::strlen(text)
 // Adds a range if it lies in a region; if the table is full, the last range is extended to include it.
 void note(const void* begin, std::size_t bytes, void*) {
   const auto from = reinterpret_cast<std::uintptr_t>(begin) / page * page;
-  const auto to = (reinterpret_cast<std::uintptr_t>(begin) + bytes + page - 1) / page * page;
+  const auto to = whole_pages(reinterpret_cast<std::uintptr_t>(begin) + bytes);
   const Range range = {reinterpret_cast<std::byte*>(from), reinterpret_cast<std::byte*>(to)};
-  auto meets = [&](const Blocks& blocks) {
-    return blocks.exists() && range.begin < blocks.base() + blocks.size() && blocks.base() < range.end;
-  };
-  bool ours = meets(heap.blocks);
-  for (std::size_t i = 0; i < heap.retired.size(); ++i) ours |= meets(heap.retired[i]);
+  bool ours = heap.blocks.meets(range.begin, std::size_t(range.end - range.begin));
+  for (const Blocks& blocks : heap.retired) ours |= blocks.meets(range.begin, std::size_t(range.end - range.begin));
   if (!ours || bytes == 0 || heap.in_flight.add(range)) return;
   if (heap.in_flight.size() == 0) {
     say("nearfield: no memory to keep parent and child apart at a fork\n");
@@ -77,14 +74,6 @@ bool make_private(Blocks& blocks, const Range& range, int protection) {
                          MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd, range.begin - blocks.base()) != MAP_FAILED;
 }
 
-// Whether the file has data at `at`, up to which offset or from which on.
-bool has_data(int fd, off_t at, off_t end, off_t& next) {
-  const off_t data = lseek(fd, at, SEEK_DATA);
-  if (data != at) return next = data < 0 || data > end ? end : data, false;
-  const off_t hole = lseek(fd, at, SEEK_HOLE);
-  return next = hole < 0 || hole > end ? end : hole, true;
-}
-
 // Copies from the file if it is open, since the range need not be readable. What has no memory gets none in the copy.
 void copy_for_child(Blocks& blocks, const Range& range, int protection) {
   const auto bytes = std::size_t(range.end - range.begin);
@@ -92,18 +81,11 @@ void copy_for_child(Blocks& blocks, const Range& range, int protection) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) at = nullptr;
   const int fd = blocks.file().get();
-  if (at && fd < 0 && (protection & PROT_READ)) std::memcpy(at, range.begin, bytes);
   const off_t begin = range.begin - blocks.base(), end = begin + off_t(bytes);
-  for (off_t from = begin, next = begin; at && fd >= 0 && from < end; from = next) {
-    if (!has_data(fd, from, end, next)) continue;
-    while (from < next) {
-      const ssize_t got = pread(fd, static_cast<char*>(at) + (from - begin), std::size_t(next - from), from);
-      if (got <= 0) break;
-      from += got;
-    }
-    if (from < next && (protection & PROT_READ))
-      std::memcpy(static_cast<char*>(at) + (from - begin), range.begin + (from - begin), std::size_t(next - from));
-  }
+  const off_t copied = !at || fd < 0 ? begin : memory::copy_data(fd, begin, end, static_cast<std::byte*>(at));
+  if (at && protection & PROT_READ)
+    std::memcpy(static_cast<std::byte*>(at) + (copied - begin), range.begin + (copied - begin),
+                std::size_t(end - copied));
   if (heap.copies.add({range, protection, at})) return;
   say("nearfield: no memory to keep parent and child apart at a fork\n");
   std::abort();
@@ -147,24 +129,29 @@ Range own_stack() {
   return {blocks->base() + std::size_t(run) * page, blocks->base() + found.end};
 }
 
+// Up to which bytes the current region may have blocks: an interrupted call may be about to return a new one.
+std::byte* end_of_current() {
+  return heap.blocks.base() + (heap.interrupted ? heap.blocks.size() : heap.blocks.top_bytes());
+}
+
 void note_kept() {
-  const Range stack = heap.kept.size() || heap.keep_all ? own_stack() : Range{};
+  const Range stack = own_stack();
   auto note_around = [&](std::byte* begin, std::byte* end) {
     std::byte* const before = std::clamp(stack.begin, begin, end);
     std::byte* const behind = std::clamp(stack.end, begin, end);
-    if (before > begin) note(begin, std::size_t(before - begin), nullptr);
-    if (end > behind) note(behind, std::size_t(end - behind), nullptr);
+    note(begin, std::size_t(before - begin), nullptr);
+    note(behind, std::size_t(end - behind), nullptr);
   };
-  if (keeps_all()) {
-    if (heap.blocks.exists()) note_around(heap.blocks.base(), heap.blocks.base() + heap.blocks.top_bytes());
-    for (Blocks& blocks : heap.retired) note_around(blocks.base(), blocks.base() + blocks.top_bytes());
+  if (!keeps_all()) {
+    for (const KeptRange& range : heap.kept) note_around(range.begin, range.end);
     return;
   }
-  for (const KeptRange& range : heap.kept) note_around(range.begin, range.end);
+  if (heap.blocks.exists()) note_around(heap.blocks.base(), end_of_current());
+  for (Blocks& blocks : heap.retired) note_around(blocks.base(), blocks.base() + blocks.top_bytes());
 }
 
 void prepare() {
-  if (heap.others[0]) heap.others[0]();
+  if (heap.beside.prepare) heap.beside.prepare();
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -188,7 +175,7 @@ void prepare() {
     if (heap.retired[i].retired.shared) snapshot(heap.retired[i], heap.retired[i].base() + heap.retired[i].top_bytes());
   if (heap.retiring) {
     ++heap.forks;
-    snapshot(heap.blocks, heap.blocks.base() + (heap.interrupted ? heap.blocks.size() : heap.blocks.top_bytes()));
+    snapshot(heap.blocks, end_of_current());
   }
   if (heap.retiring || heap.retired.size()) expect_child();
 }
@@ -210,7 +197,7 @@ void parent() {
     if (copy.contents) munmap(copy.contents, std::size_t(copy.range.end - copy.range.begin));
   child_is_born();
   finish(false);
-  if (heap.others[1]) heap.others[1]();
+  if (heap.beside.parent) heap.beside.parent();
 }
 
 void child() {
@@ -229,7 +216,7 @@ void child() {
   forget_children();
   if (!heap.retiring && !heap.interrupted && heap.blocks.exists()) heap.blocks.unmap();  // the parent keeps the region
   finish(true);
-  if (heap.others[2]) heap.others[2]();
+  if (heap.beside.child) heap.beside.child();
 }
 
 }  // namespace
@@ -248,7 +235,10 @@ void retire(bool in_child) {
 
 // At load, before other libraries register their handlers: ours takes the lock after their handlers before the fork,
 // and frees it before those after the fork, so that all of them may allocate.
-[[gnu::constructor]] static void watch_forks() { pthread_atfork(prepare, parent, child); }
+[[gnu::constructor]] static void watch_forks() {
+  pthread_atfork(prepare, parent, child);
+  find_next(heap.next_fork, "_Fork");
+}
 
 }  // namespace nearfield::heap
 
@@ -256,8 +246,7 @@ extern "C" {
 
 // Is called by name, never by the C library's own fork().
 __attribute__((visibility("default"))) pid_t _Fork() __THROW {
-  using Function = pid_t();
-  static Function* const next = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "_Fork"));
+  pid_t (*const next)() = nearfield::heap::heap.next_fork;
   if (!next) return errno = ENOSYS, -1;
   nearfield::heap::prepare();
   const pid_t pid = next();
@@ -278,7 +267,6 @@ __attribute__((visibility("default"))) int nearfield_heap_kept(void (*visit)(con
 __attribute__((visibility("default"))) void nearfield_heap_beside(void (*prepare)(), void (*parent)(),
                                                                   void (*child)()) {
   const nearfield::heap::Lock lock;
-  nearfield::heap::heap.others[0] = prepare, nearfield::heap::heap.others[1] = parent,
-  nearfield::heap::heap.others[2] = child;
+  nearfield::heap::heap.beside = {prepare, parent, child};
 }
 }

@@ -58,6 +58,18 @@ bool room_to_retire() {
   return true;
 }
 
+// Regions that are given back leave their place to others, so age is told by the generation.
+void close_oldest() {
+  Blocks* oldest = nullptr;
+  std::size_t open = 0;
+  for (Blocks& blocks : heap.retired) {
+    if (blocks.file().get() < 0) continue;
+    ++open;
+    if (!oldest || blocks.generation() < oldest->generation()) oldest = &blocks;
+  }
+  if (open > most_open) oldest->file().close();
+}
+
 bool begin_region() {
   if (!heap.asked) read_settings();
   if (heap.off || heap.limited.load(std::memory_order_relaxed)) return false;
@@ -65,7 +77,7 @@ bool begin_region() {
     heap.off = true;
     return false;
   }
-  if (heap.retired.size() >= most_open) heap.retired[heap.retired.size() - most_open].file().close();
+  close_oldest();
   if (heap.spare.get() < 0) heap.spare = heap.blocks.file().duplicate();
   ++heap.generation;
   if (heap.placed) heap.blocks.place(heap.placement);

@@ -72,6 +72,13 @@ struct NextMappings {
   void* (*shmat)(int, const void*, int);
 };
 
+// What is called before a fork, and after it on both sides; each may be null.
+struct AtFork {
+  void (*prepare)();
+  void (*parent)();
+  void (*child)();
+};
+
 // Rooms for what is read of /proc, too large for small stacks.
 struct Texts {
   static constexpr std::size_t longest = 4096;  // of a path
@@ -98,9 +105,10 @@ struct Heap {
   void (*visit)(void (*keep)(const void*, std::size_t, void*), void*) = nullptr;
 
   Table<KeptRange> kept;
-  bool keep_all = false;     // by mlockall, or for want of memory for the table
-  File spare;                // given up to open a file where the program has no descriptor left
-  void (*others[3])() = {};  // what forks do besides, before, in the parent and in the child
+  bool all_locked = false;    // by mlockall
+  bool kept_unknown = false;  // there was no memory for the table
+  File spare;                 // given up to open a file where the program has no descriptor left
+  AtFork beside = {};         // what forks do besides
 
   // Of the fork under way.
   Table<Range> in_flight;  // ranges that peers use
@@ -121,6 +129,7 @@ struct Heap {
   NextAllocator next_allocator = {};  // not under the lock
   NextWaits next_waits = {};
   NextMappings next_mappings = {};
+  pid_t (*next_fork)() = nullptr;  // _Fork (fork.cpp)
 };
 // Constant-initialised, since libraries that are constructed earlier allocate from it.
 extern constinit Heap heap;

@@ -36,20 +36,17 @@ const Next* next() {
     return &next_functions;
   int expected = 0;
   if (!next_functions.state.compare_exchange_strong(expected, 1)) return nullptr;
-  auto look_up = [](auto& function, const char* name) {
-    void* const found = dlsym(RTLD_NEXT, name);
-    std::memcpy(&function, &found, sizeof found);
-  };
-  look_up(next_functions.malloc, "malloc");
-  look_up(next_functions.free, "free");
-  look_up(next_functions.calloc, "calloc");
-  look_up(next_functions.realloc, "realloc");
-  look_up(next_functions.memalign, "memalign");
-  look_up(next_functions.aligned_alloc, "aligned_alloc");
-  look_up(next_functions.posix_memalign, "posix_memalign");
-  look_up(next_functions.valloc, "valloc");
-  look_up(next_functions.pvalloc, "pvalloc");
-  look_up(next_functions.usable, "malloc_usable_size");
+  using nearfield::heap::find_next;
+  find_next(next_functions.malloc, "malloc");
+  find_next(next_functions.free, "free");
+  find_next(next_functions.calloc, "calloc");
+  find_next(next_functions.realloc, "realloc");
+  find_next(next_functions.memalign, "memalign");
+  find_next(next_functions.aligned_alloc, "aligned_alloc");
+  find_next(next_functions.posix_memalign, "posix_memalign");
+  find_next(next_functions.valloc, "valloc");
+  find_next(next_functions.pvalloc, "pvalloc");
+  find_next(next_functions.usable, "malloc_usable_size");
   next_functions.state.store(2, std::memory_order_release);  // SYNC: next-allocator
   return &next_functions;
 }

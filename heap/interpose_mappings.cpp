@@ -28,14 +28,11 @@ using nearfield::heap::Piece;
 constexpr nearfield::heap::NextMappings& next = heap.next_mappings;
 
 [[gnu::constructor]] void look_up() {
-  auto find = [](auto& function, const char* name) {
-    void* const found = dlsym(RTLD_NEXT, name);
-    std::memcpy(&function, &found, sizeof found);
-  };
-  find(next.mmap, "mmap");
-  find(next.munmap, "munmap");
-  find(next.mremap, "mremap");
-  find(next.shmat, "shmat");
+  using nearfield::heap::find_next;
+  find_next(next.mmap, "mmap");
+  find_next(next.munmap, "munmap");
+  find_next(next.mremap, "mremap");
+  find_next(next.shmat, "shmat");
 }
 
 void* next_mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
@@ -53,28 +50,22 @@ void* next_mremap(void* old, std::size_t before, std::size_t bytes, int flags, v
   return reinterpret_cast<void*>(syscall(SYS_mremap, old, before, bytes, flags, at));
 }
 
-std::size_t round_up(std::size_t bytes) { return (bytes + page - 1) / page * page; }
-
-bool meets(const Blocks& blocks, const void* at, std::size_t bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(at), base = reinterpret_cast<std::uintptr_t>(blocks.base());
-  return blocks.exists() && begin < base + blocks.size() && (base <= begin || bytes > base - begin);
-}
-
 // Without the lock, which calls that concern no block do not take.
 bool may_meet(const void* at, std::size_t bytes) {
   return heap.any.load(std::memory_order_relaxed) && reinterpret_cast<std::uintptr_t>(at) % page == 0 &&
-         bytes <= PTRDIFF_MAX && meets(heap.blocks, at, bytes);
+         bytes <= PTRDIFF_MAX && heap.blocks.meets(at, bytes);
 }
 
 // pre: the lock is held.
 void leave(const void* at, std::size_t bytes) {
   Blocks& blocks = heap.blocks;
-  if (!meets(blocks, at, bytes)) return;
+  if (!blocks.meets(at, bytes)) return;
   auto* const begin = static_cast<const std::byte*>(at);
   heap.foreign.store(true, std::memory_order_relaxed);
-  blocks.leave(
-      std::size_t(std::max<const std::byte*>(begin, blocks.base()) - blocks.base()),
-      std::size_t(std::min<const std::byte*>(begin + round_up(bytes), blocks.base() + blocks.size()) - blocks.base()));
+  blocks.leave(std::size_t(std::max<const std::byte*>(begin, blocks.base()) - blocks.base()),
+               std::size_t(std::min<const std::byte*>(begin + nearfield::heap::whole_pages(bytes),
+                                                      blocks.base() + blocks.size()) -
+                           blocks.base()));
 }
 
 void* fail(int error) {
@@ -87,13 +78,14 @@ void* fail(int error) {
 void* move(Blocks& blocks, const Piece& piece, std::byte* old, std::size_t before, std::size_t bytes, int flags,
            void* at) {
   const bool fixed = flags & MREMAP_FIXED, stays = flags & MREMAP_DONTUNMAP;
-  before = round_up(before);
-  bytes = round_up(bytes);
+  before = nearfield::heap::whole_pages(before);
+  bytes = nearfield::heap::whole_pages(bytes);
   if (before == 0 || bytes == 0 || ((fixed || stays) && !(flags & MREMAP_MAYMOVE))) return fail(EINVAL);
   if (piece.begin != old || piece.end < old + before) return fail(EFAULT);
-  if (!fixed && !stays && bytes <= before) {
-    if (bytes < before) munmap(old + bytes, before - bytes);
-    if (bytes < before) leave(old + bytes, before - bytes);
+  if (!fixed && !stays && bytes == before) return old;
+  if (!fixed && !stays && bytes < before) {
+    next_munmap(old + bytes, before - bytes);
+    leave(old + bytes, before - bytes);
     return old;
   }
   if (!(flags & MREMAP_MAYMOVE)) return fail(ENOMEM);  // another block may follow
@@ -156,7 +148,8 @@ EXPORT void* mremap(void* old, std::size_t before, std::size_t bytes, int flags,
   auto* const begin = static_cast<std::byte*>(old);
   if (blocks && reinterpret_cast<std::uintptr_t>(old) % page == 0) {
     heap.pieces.clear();
-    if (pieces_of(begin, begin + round_up(std::max<std::size_t>(before, 1)), heap.pieces) && heap.pieces.size() > 0) {
+    if (pieces_of(begin, begin + nearfield::heap::whole_pages(std::max<std::size_t>(before, 1)), heap.pieces) &&
+        heap.pieces.size() > 0) {
       const Piece piece = heap.pieces[0];
       if (blocks->file().is(piece.device, piece.inode)) return move(*blocks, piece, begin, before, bytes, flags, at);
     }

@@ -75,13 +75,10 @@ constexpr nearfield::heap::NextWaits& next_functions = heap.next_waits;
 
 // At load, since programs may call them in signal handlers, where dlsym is not allowed.
 [[gnu::constructor]] void look_up() {
-  auto find = [](auto& function, const char* name) {
-    void* const found = dlsym(RTLD_NEXT, name);
-    std::memcpy(&function, &found, sizeof found);
-  };
-  find(next_functions.wait4, "wait4");
-  find(next_functions.waitpid, "waitpid");
-  find(next_functions.waitid, "waitid");
+  using nearfield::heap::find_next;
+  find_next(next_functions.wait4, "wait4");
+  find_next(next_functions.waitpid, "waitpid");
+  find_next(next_functions.waitid, "waitid");
 }
 
 constexpr std::size_t copied_at_an_end = 32 << 20;  // bytes; limited, since the program may never write them again
@@ -116,7 +113,7 @@ EXPORT int madvise(void* address, std::size_t bytes, int advice) __THROW {
   const Lock lock;
   if (!lock.held()) return advise(address, bytes, advice);
   return each_part(
-      begin, begin + (bytes + page - 1) / page * page,
+      begin, begin + nearfield::heap::whole_pages(bytes),
       [&](Blocks& blocks, std::byte* from, std::byte* to) { return discard(blocks, from, to, advice); },
       [&](std::byte* from, std::byte* to) { return advise(from, std::size_t(to - from), advice); });
 }
@@ -126,9 +123,8 @@ EXPORT int mprotect(void* address, std::size_t bytes, int protection) __THROW {
   if (result || !heap.any.load(std::memory_order_relaxed) || bytes > PTRDIFF_MAX) return result;
   const Lock lock;
   auto* const begin = static_cast<std::byte*>(address);
-  if (lock.held() && heap.blocks.exists() && begin < heap.blocks.base() + heap.blocks.size() &&
-      begin + bytes > heap.blocks.base())
-    heap.blocks.alter(std::max(begin, heap.blocks.base()), begin + (bytes + page - 1) / page * page);
+  if (lock.held() && heap.blocks.meets(begin, bytes))
+    heap.blocks.alter(std::max(begin, heap.blocks.base()), begin + nearfield::heap::whole_pages(bytes));
   return 0;
 }
 

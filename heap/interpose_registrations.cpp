@@ -2,11 +2,9 @@
 // first, and notes the range if that has succeeded (kept.hpp). They exist for whoever loads their library as any
 // program does; who looks them up in a library's own handle gets the library's, and what that pins is found by its sum
 // or not at all (docs/running.md).
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "heap/heap.hpp"
 #include "heap/kept.hpp"
@@ -15,23 +13,30 @@
 
 namespace {
 
-using nearfield::heap::heap;
 using nearfield::heap::keep;
 using nearfield::heap::keep_no_more;
 using nearfield::heap::Kept;
 
 template <class Function>
 Function* next(Function* own, const char* name) {
-  void* const found = dlsym(RTLD_NEXT, name);
-  Function* function = nullptr;
-  if (found != reinterpret_cast<void*>(own)) std::memcpy(&function, &found, sizeof found);
-  return function;
+  Function* function;
+  nearfield::heap::find_next(function, name);
+  return function == own ? nullptr : function;
 }
 
 template <class Function, class... Arguments>
 int forward(int without, Function* own, const char* name, Arguments... arguments) {
   Function* const function = next(own, name);
   return function ? int(function(arguments...)) : without;
+}
+
+template <class... More>
+void* register_region(void* own(void*, void*, std::size_t, More...), const char* name, void* domain, void* at,
+                      std::size_t bytes, More... more) {
+  auto* const function = next(own, name);
+  void* const region = function ? function(domain, at, bytes, more...) : nullptr;
+  if (region) keep(at, bytes, Kept::counted, region);
+  return region;
 }
 
 // Several buffers at once (io_uring), all by the key of their ring.
@@ -79,24 +84,15 @@ EXPORT int munlockall() __THROW {
 // ---------------------------------------------------------------- RDMA: ibv_mr* (libibverbs)
 
 EXPORT void* ibv_reg_mr(void* domain, void* at, std::size_t bytes, int access) {
-  auto* const function = next(ibv_reg_mr, "ibv_reg_mr");
-  void* const region = function ? function(domain, at, bytes, access) : nullptr;
-  if (region) keep(at, bytes, Kept::counted, region);
-  return region;
+  return register_region(ibv_reg_mr, "ibv_reg_mr", domain, at, bytes, access);
 }
 
 EXPORT void* ibv_reg_mr_iova(void* domain, void* at, std::size_t bytes, std::uint64_t iova, int access) {
-  auto* const function = next(ibv_reg_mr_iova, "ibv_reg_mr_iova");
-  void* const region = function ? function(domain, at, bytes, iova, access) : nullptr;
-  if (region) keep(at, bytes, Kept::counted, region);
-  return region;
+  return register_region(ibv_reg_mr_iova, "ibv_reg_mr_iova", domain, at, bytes, iova, access);
 }
 
 EXPORT void* ibv_reg_mr_iova2(void* domain, void* at, std::size_t bytes, std::uint64_t iova, unsigned access) {
-  auto* const function = next(ibv_reg_mr_iova2, "ibv_reg_mr_iova2");
-  void* const region = function ? function(domain, at, bytes, iova, access) : nullptr;
-  if (region) keep(at, bytes, Kept::counted, region);
-  return region;
+  return register_region(ibv_reg_mr_iova2, "ibv_reg_mr_iova2", domain, at, bytes, iova, access);
 }
 
 EXPORT int ibv_dereg_mr(void* region) {

@@ -31,6 +31,8 @@ void remove(std::size_t i) {
   heap.kept.cut(heap.kept.size() - 1);
 }
 
+void add(const KeptRange& range) { heap.kept_unknown |= !heap.kept.add(range); }
+
 // Takes [begin, end) out of the ranges for which `which` holds, and calls `visit` for what was taken.
 template <class Which, class Visit>
 void cut(const std::byte* begin, const std::byte* end, Which which, Visit visit) {
@@ -40,10 +42,10 @@ void cut(const std::byte* begin, const std::byte* end, Which which, Visit visit)
     remove(i);
     KeptRange rest = range;
     rest.end = const_cast<std::byte*>(std::max<const std::byte*>(begin, range.begin));
-    if (rest.begin < rest.end) heap.kept.add(rest);
+    if (rest.begin < rest.end) add(rest);
     rest = range;
     rest.begin = const_cast<std::byte*>(std::min<const std::byte*>(end, range.end));
-    if (rest.begin < rest.end) heap.kept.add(rest);
+    if (rest.begin < rest.end) add(rest);
     visit(KeptRange{std::max(range.begin, const_cast<std::byte*>(begin)),
                     std::min(range.end, const_cast<std::byte*>(end)), range.key, range.kind});
   }
@@ -66,10 +68,11 @@ std::size_t pinned_bytes() {
 void keep(const void* begin, std::size_t bytes, Kept kind, const void* key) {
   if (bytes == 0) return;
   change([&] {
-    KeptRange range = {page_of(begin), page_of(static_cast<const std::byte*>(begin) + bytes - 1) + page, key, kind};
+    const KeptRange range = {page_of(begin), page_of(static_cast<const std::byte*>(begin) + bytes - 1) + page, key,
+                             kind};
     if (kind == Kept::locked || kind == Kept::unforked || kind == Kept::wiped)
       cut(range.begin, range.end, [&](const KeptRange& old) { return old.kind == kind; }, [](const KeptRange&) {});
-    if (!heap.kept.add(range)) heap.keep_all = true;  // no memory for the table
+    add(range);
   });
 }
 
@@ -90,7 +93,7 @@ void keep_no_more(const void* key) {
 
 void keep_all(bool all) {
   change([&] {
-    heap.keep_all = all;
+    heap.all_locked = all;
     if (all) return;
     for (std::size_t i = heap.kept.size(); i-- > 0;)  // munlockall
       if (heap.kept[i].kind == Kept::locked) remove(i);
@@ -107,10 +110,12 @@ int mark(void* begin, std::size_t bytes, int advice) {
     const Lock lock;
     if (!lock.held() || !owner(begin)) return 1;
   }
-  // The kernel wipes private anonymous memory only, which blocks are not.
-  if (const int failed = wipes ? reinterpret_cast<std::uintptr_t>(begin) % page ? errno = EINVAL,
-      -1 : 0 : advise(begin, bytes, advice))
-    return failed;
+  if (!wipes) {
+    if (const int failed = advise(begin, bytes, advice)) return failed;
+  } else if (reinterpret_cast<std::uintptr_t>(begin) % page) {  // the kernel wipes private memory only: we do
+    errno = EINVAL;
+    return -1;
+  }
   sets ? keep(begin, bytes, kind) : keep_no_more(begin, bytes, kind);
   return 0;
 }
@@ -127,7 +132,7 @@ void release_kept(std::byte* begin, std::size_t bytes) {
 }
 
 bool keeps_all() {
-  if (heap.keep_all) return true;
+  if (heap.all_locked || heap.kept_unknown) return true;
   std::size_t explained = 0;
   for (const KeptRange& range : heap.kept)
     if (range.kind == Kept::counted) explained += std::size_t(range.end - range.begin);
@@ -144,7 +149,7 @@ void inherit_kept() {
     advise(range.begin, bytes, MADV_WIPEONFORK);
   }
   heap.kept.clear();
-  heap.keep_all = false;
+  heap.all_locked = heap.kept_unknown = false;
 }
 
 }  // namespace nearfield::heap

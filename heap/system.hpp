@@ -1,5 +1,6 @@
 // System calls of the heap, which neither allocate nor call functions that this library interposes.
 #pragma once
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -7,11 +8,20 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "engine/memory/madvise.hpp"
 
 namespace nearfield::heap {
+
+// Finds the function of the C library, or of what comes before it, that one of ours stands in front of. Call it at load
+// where programs may call that function in signal handlers, which dlsym is not allowed in.
+template <class Function>
+void find_next(Function*& function, const char* name) {
+  void* const found = dlsym(RTLD_NEXT, name);
+  std::memcpy(&function, &found, sizeof found);
+}
 
 inline int advise(void* at, std::size_t bytes, int advice) { return int(syscall(SYS_madvise, at, bytes, advice)); }
 

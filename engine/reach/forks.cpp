@@ -12,6 +12,7 @@
 #include "engine/base/globals.hpp"
 #include "engine/base/made.hpp"
 #include "engine/memory/arena.hpp"
+#include "engine/memory/file_data.hpp"
 #include "engine/reach/peers.hpp"
 #include "engine/reach/shared_heap.hpp"
 
@@ -47,28 +48,14 @@ void note(const memory::Segment& segment, const void* address, std::size_t bytes
   fork_under_way().used.push_back({begin / page * page, (begin + bytes + page - 1) / page * page});
 }
 
-// Skips holes, so untouched pages stay without memory.
-bool copy_pages(int fd, const Offsets& range, std::byte* to) {
-  for (auto at = off_t(range.begin); at < off_t(range.end);) {
-    at = lseek(fd, at, SEEK_DATA);
-    if (at < 0 || at >= off_t(range.end)) return true;
-    const off_t hole = lseek(fd, at, SEEK_HOLE);
-    for (const off_t end = hole < 0 ? off_t(range.end) : std::min(hole, off_t(range.end)); at < end;) {
-      const ssize_t got = pread(fd, to + (at - off_t(range.begin)), std::size_t(end - at), at);
-      if (got <= 0) return false;
-      at += got;
-    }
-  }
-  return true;
-}
-
 void copy_for_child(const memory::Segment& segment, const Offsets& range) {
   const std::size_t bytes = range.end - range.begin;
   fork_under_way().copies.reserve(fork_under_way().copies.size() + 1);
   void* const contents =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (contents == MAP_FAILED) return;
-  if (copy_pages(segment.fd(), range, static_cast<std::byte*>(contents)))
+  const auto end = off_t(range.end);
+  if (memory::copy_data(segment.fd(), off_t(range.begin), end, static_cast<std::byte*>(contents)) == end)
     fork_under_way().copies.push_back({range, contents});
   else munmap(contents, bytes);
 }

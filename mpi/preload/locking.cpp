@@ -25,7 +25,12 @@ namespace {
 
 using nearfield::heap::Piece;
 
-int lock_all(int flags) { return int(syscall(SYS_mlockall, flags)); }
+// The heap's, where it is loaded, which keeps what is locked over forks.
+int lock_all(int flags) {
+  int (*next)(int);
+  nearfield::heap::find_next(next, "mlockall");
+  return next ? next(flags) : int(syscall(SYS_mlockall, flags));
+}
 
 // Of the C library, which is all that this library needs.
 class LoaderLock {

@@ -2,11 +2,13 @@
 // what children do.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <vector>
 
 #include "heap/heap.hpp"
@@ -83,6 +85,33 @@ TEST(Kept, WhatTheKernelHasPinnedStaysTheProcesses) {
   unpin(&buffer);
   for (int i = 0; i < 500 && status_bytes("VmPin"); ++i) usleep(10'000);  // the kernel ends rings in its own time
   EXPECT_EQ(0u, status_bytes("VmPin"));
+}
+
+// No function has told of the pin here, so a fork keeps all blocks, but not the stack that the child goes on with.
+TEST(Kept, AThreadOnABlockMayForkWhateverIsPinned) {
+  Block block, stack;
+  pinned buffer;
+  if (pin(&buffer, block.at, block.bytes)) GTEST_SKIP() << "the kernel has no io_uring for this process";
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(0, pthread_attr_setstack(&attributes, stack.at, stack.bytes));
+  std::atomic<int> done = 0;  // joined late, since the thread forks on its stack
+  pthread_t thread;
+  const auto run = [](void* at) -> void* {
+    const bool good = child_succeeds([] { return true; });
+    static_cast<std::atomic<int>*>(at)->store(good ? 1 : 2);
+    return nullptr;
+  };
+  ASSERT_EQ(0, pthread_create(&thread, &attributes, run, &done));
+  for (int i = 0; i < 1000 && !done; ++i) usleep(10'000);
+  EXPECT_EQ(1, done);
+  usleep(50'000);
+  pthread_detach(thread);
+  pthread_attr_destroy(&attributes);
+  std::memset(block.at, 'b', block.bytes);
+  EXPECT_EQ('b', seen_by_kernel(&buffer));
+  unpin(&buffer);
+  for (int i = 0; i < 500 && status_bytes("VmPin"); ++i) usleep(10'000);
 }
 
 TEST(Kept, RegistrationsLastUntilTheyEnd) {
@@ -188,6 +217,20 @@ TEST(Kept, AnyNumberOfForksWithBlocksBetween) {
     EXPECT_EQ(char(i), blocks[i][(64 << 10) - 1]);
     std::free(blocks[i]);
   }
+}
+
+// The first of them are freed meanwhile, and others take their places in the table.
+TEST(Kept, FilesOfRetiredRegionsStayFewWhereSomeAreFreed) {
+  std::vector<char*> blocks;
+  const std::size_t files = open_files();
+  for (std::size_t i = 0; i < 200; ++i) {
+    blocks.push_back(static_cast<char*>(std::malloc(64 << 10)));
+    std::memset(blocks.back(), 'a', 64 << 10);
+    EXPECT_TRUE(child_succeeds([] { return true; }));
+    if (i >= 100) std::free(blocks[(i - 100) * 7 % 100]);
+  }
+  EXPECT_LE(open_files(), files + 80);
+  for (std::size_t i = 100; i < blocks.size(); ++i) std::free(blocks[i]);
 }
 
 TEST(Kept, AForkNeedsNoDescriptor) {

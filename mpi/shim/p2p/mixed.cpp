@@ -1,6 +1,7 @@
 // Wait and Test of arrays that mix our requests with the host's: the host sees a copy of its own part (law 2 of
 // docs/architecture.md), and both sides progress (law 3). Called by completing.cpp. Arrays of up to 64 requests need no
 // memory; longer ones allocate it before anything is completed, so that a failure changes nothing.
+#include <algorithm>
 #include <memory>
 #include <span>
 
@@ -257,13 +258,12 @@ int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses) {
 int testall_mixed(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   return with_both(count, requests, "MPI_Testall", [&](Mixed& mixed) -> int {
     poll_ours();
-    bool all = true;
-    for (const int i : mixed.ours()) all &= mixed.at(i).complete();
+    const auto ours_are_complete = [&] {
+      return std::ranges::all_of(mixed.ours(), [&](int i) { return mixed.at(i).complete(); });
+    };
+    bool all = ours_are_complete();
     int host_done = 1, host_code = MPI_SUCCESS, code = MPI_SUCCESS;
-    if (!all && progress_others(count, requests, code)) {
-      all = true;
-      for (const int i : mixed.ours()) all &= mixed.at(i).complete();
-    }
+    if (!all && progress_others(count, requests, code)) all = ours_are_complete();
     if (all && mixed.host_count())
       host_code = host.Testall(mixed.host_count(), mixed.host_requests(), &host_done, mixed.host_statuses());
     *flag = all && (host_done || host_code != MPI_SUCCESS);

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include "scenarios.h"
 
 enum { count = 200000 };
@@ -39,6 +40,19 @@ SCENARIO(limits_malloc) {
   much[0] = much[bytes - 1] = 1;
   free(much);
 }
+/* Whether the mapping at that place is locked. */
+static int is_locked(const void* at) {
+  char line[300];
+  unsigned long begin, end;
+  int here = 0, locked = 0;
+  FILE* file = fopen("/proc/self/smaps", "r");
+  if (!file) abort();
+  while (fgets(line, sizeof line, file))
+    if (sscanf(line, "%lx-%lx ", &begin, &end) == 2) here = begin <= (size_t)at && (size_t)at < end;
+    else if (here && !strncmp(line, "VmFlags:", 8)) locked = strstr(line, " lo") != NULL;
+  fclose(file);
+  return locked;
+}
 SCENARIO(limits_mlockall) {
   communicate();
   char* block = malloc(64 << 20);
@@ -50,8 +64,16 @@ SCENARIO(limits_mlockall) {
   MPI_Comm_free(&other);
   const long resident = resident_mib();
   CHECK(resident >= 64 && resident <= 1000, "%ld MiB are resident", resident);
-  free(block);
   munlockall();
+  /* As they are touched: a fork leaves them locked. */
+  CHECK(!is_locked(block));
+  CHECK(mlockall(MCL_CURRENT | MCL_ONFAULT) == 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, NULL, 0);
+  CHECK(is_locked(block));
+  munlockall();
+  free(block);
 }
 
 static rlim_t status_kib(const char* what) {
