@@ -154,8 +154,10 @@ int main(int argc, char** argv) {
 #ifdef OPEN_MPI
     if (is(where, "acknowledged")) {
       MPIX_Comm_failure_ack(comm);
-      if (rank == 2) MPI_Send(&rank, 1, MPI_INT, 1, 7, comm);
-      else if (MPI_Wait(&requests[0], MPI_STATUS_IGNORE) == MPI_SUCCESS && values[0] == 2) printf("received\n");
+      if (rank == 2) {
+        usleep(300000); /* rank 1 is to notice the death first */
+        MPI_Send(&rank, 1, MPI_INT, 1, 7, comm);
+      } else if (MPI_Wait(&requests[0], MPI_STATUS_IGNORE) == MPI_SUCCESS && values[0] == 2) printf("received\n");
     }
 #endif
     fflush(stdout);
