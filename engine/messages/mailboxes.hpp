@@ -62,8 +62,8 @@ class Mailboxes {
   }
   // Whether so many bytes from there on lie in its segment.
   bool reaches(int member, std::uint64_t offset, std::size_t bytes) const {
-    const std::byte* const at = base(member) + offset;
-    return member == me_ ? process_.segment().contains(at, bytes) : peer(member).segment.contains(at, bytes);
+    const std::size_t size = member == me_ ? process_.segment().size() : peer(member).segment.size();
+    return offset <= size && bytes <= size - offset;
   }
   Cell& cell_at(Reference reference) const { return at<Cell>(int(reference >> 48) - 1, reference & 0xffff'ffff'ffff); }
 
