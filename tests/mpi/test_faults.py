@@ -263,9 +263,6 @@ def test_a_death_is_none_of_the_business_of_others(host: str, what: str) -> None
     assert "apart" in job.stdout and "without the dead" not in job.stdout, job.text
 
 
-# It fails now and then: we tell of a death before the host knows of it, and what is acknowledged then is nothing. With a
-# second between the error and MPIX_Comm_failure_ack four of four runs were right.
-@pytest.mark.full
 @pytest.mark.parametrize("host", hosts("openmpi"))
 def test_receives_from_anybody_go_on_once_a_death_is_acknowledged(host: str) -> None:
     job = polls_dead(host, "any", 3, "acknowledged", *TOLERANT)

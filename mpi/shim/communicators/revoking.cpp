@@ -9,6 +9,8 @@
 //   Messenger::close: its contexts       then both: note_revoked, and the error; from then on calls query the host
 //
 // Programs that revoke nothing pay one load of may_be_revoked; the words in shared memory provide the ordering.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "mpi/shim/collectives/engine/carry.hpp"
@@ -18,6 +20,7 @@ namespace nearfield::mpi {
 
 namespace {
 constexpr auto& one_is_revoked = shim.one_is_revoked;  // known without asking the host
+constexpr std::uint64_t patience_with_host = 1'000'000'000;  // ns
 }
 
 void note_revoked() {
@@ -66,6 +69,24 @@ bool may_come_from(const Communicator& c, int member) {
   const std::vector<int> ranks = ranks_in_world(acknowledged);
   host.Group_free(&acknowledged);
   return std::ranges::none_of(ranks, [&](int rank) { return world && world->members[std::size_t(rank)] == member; });
+}
+
+// We learn of a death earlier than the host, which acknowledges only those that it knows of.
+int Comm_failure_ack(MPI_Comm comm) {
+  int code = host.Comm_failure_ack(comm);
+  const Communicator* const state = communicator_of(comm);
+  if (!state || !the_messenger || state->side.load(std::memory_order_acquire) == Side::unknown)  // SYNC: members-resolved
+    return code;
+  auto may_still_come = [&](int member) {
+    return member >= 0 && the_messenger->known_dead(member) && may_come_from(*state, member);
+  };
+  const std::uint64_t end = waiting::nanoseconds() + patience_with_host;
+  while (code == MPI_SUCCESS && std::ranges::any_of(state->members, may_still_come) && waiting::nanoseconds() < end) {
+    progress_of_host().step();
+    usleep(1000);
+    code = host.Comm_failure_ack(comm);
+  }
+  return code;
 }
 
 int revoked_class() { return abi::always_fault_tolerant || host.Comm_revoke ? abi::err_revoked : MPI_ERR_OTHER; }

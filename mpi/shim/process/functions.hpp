@@ -15,6 +15,7 @@ int raise(MPI_Comm comm, const char* function, const char* text, int code = MPI_
 #include "mpi/functions.def"
 // MPIX_ functions, of MPICH.
 int X_Request_is_complete(MPI_Request request);
+int Comm_failure_ack(MPI_Comm comm);
 int Comm_revoke(MPI_Comm comm);
 // MPII_Win_get_attr of the MPICH family, which their Fortran bindings call. `kind`: the kind of object that `value`
 // points to. Fortran's keys are C's plus one; its values are numbers, C's are pointers to them.

@@ -64,6 +64,7 @@ bool bind_host(void* library) {
 #endif
   host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
   host.Comm_revoke = reinterpret_cast<decltype(host.Comm_revoke)>(dlsym(library, "PMPIX_Comm_revoke"));
+  host.Comm_failure_ack = reinterpret_cast<decltype(host.Comm_failure_ack)>(dlsym(library, "PMPIX_Comm_failure_ack"));
   host.Comm_failure_get_acked =
       reinterpret_cast<decltype(host.Comm_failure_get_acked)>(dlsym(library, "PMPIX_Comm_failure_get_acked"));
   if (lacking) {

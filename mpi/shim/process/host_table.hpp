@@ -52,6 +52,7 @@ struct Host {
   // Fault-tolerant hosts only (MPIX_).
   int (*Comm_is_revoked)(MPI_Comm, int*);
   int (*Comm_revoke)(MPI_Comm);
+  int (*Comm_failure_ack)(MPI_Comm);
   int (*Comm_failure_get_acked)(MPI_Comm, MPI_Group*);
   MPI_Comm world, self;
   MPI_Comm comm_null;

@@ -234,6 +234,8 @@ void* serving(Function number) {
   if (unsigned(number) <= own_functions) return reinterpret_cast<void*>(own_entries[unsigned(number)]);
   switch (number) {
     case Function::X_Request_is_complete: return reinterpret_cast<void*>(&X_Request_is_complete);
+    case Function::X_Comm_failure_ack:
+      return host.Comm_failure_ack ? reinterpret_cast<void*>(&Comm_failure_ack) : nullptr;
     case Function::X_Comm_revoke: return host.Comm_revoke ? reinterpret_cast<void*>(&Comm_revoke) : nullptr;
     case Function::I_Win_get_attr:
       return abi::knows_fortran_keys && host.I_Win_get_attr ? reinterpret_cast<void*>(&I_Win_get_attr) : nullptr;
