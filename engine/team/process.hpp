@@ -103,7 +103,7 @@ class Process {
   int shared_cache_ = -1, shared_package_ = -1, scheduling_group_ = 0;
   Machine machine_;
   waiting::Policy policy_;
-  waiting::Company company_{waiting::preemptions_of_this_thread, waiting::log_company};
+  waiting::Company company_{waiting::delay_of_this_thread, waiting::log_company};
   int sharing_ranks_ = 0;
   std::mutex copy_buffers_mutex_;
   memory::Allowance collapsing_;

@@ -1,14 +1,13 @@
 // Whether somebody else wants this process's CPUs: one detector for all of its waits.
 //
-//   none      waits spin first. Leaves for `yielding` when a spin was interrupted for longer than any interrupt takes
-//             and the kernel says that it took the CPU away; for `busy` when a yield lasted longer than who waits runs
-//   yielding  others give the CPU back soon, as ranks do that wait themselves: waits yield at once
-//   busy      others compute, and a yield costs what the scheduler gives them at a time: waits sleep almost at once,
-//             since who is woken gets the CPU back at once, having used less than its part
+// The kernel says so itself: how long a thread wanted a CPU and did not get one (its run delay). Waits ask for it when
+// they have outlasted their spin, or when a spin was interrupted, and hold what has grown since the last question
+// against the time that has passed. What a sleeper waits from its wake on counts only beyond what an idle CPU takes to
+// come to itself.
 //
-// Each state ends when the kernel has not taken the CPU away for a while (`hold`), which doubles each time that it was
-// left too early. All words are hints of one process, written by whichever of its threads waits: nothing is ordered by
-// them, and what two threads write at once is off by one observation.
+// Company ends when nobody has wanted the CPU for a while (`hold`), which doubles each time that it was left too early.
+// All words are hints of one process, written by whichever of its threads waits: nothing is ordered by them, and what
+// two threads write at once is off by one observation.
 #pragma once
 #include <pthread.h>
 
@@ -20,64 +19,65 @@ namespace nearfield::waiting {
 
 class Company {
  public:
-  enum class Kind : std::uint8_t { none, yielding, busy };
   // All in nanoseconds.
   static constexpr std::uint64_t interrupted = 50'000;  // between two looks of a spin, which take less than 100
-  static constexpr std::uint64_t computed = 200'000;    // that a yield lasts: whoever waits has yielded before
+  static constexpr std::uint64_t delayed = 50'000;      // since the last question: threads of the kernel take less
+  static constexpr std::uint64_t wake = 100'000;        // until an idle CPU runs who was woken there
+  static constexpr std::uint64_t part = 16;             // of the time that has passed, which has to be delay
   static constexpr std::uint64_t first_hold = 4'000'000, longest_hold = 256'000'000;
   static constexpr std::uint64_t forgotten = 1'000'000'000;      // after that long without company, holds begin anew
-  static constexpr std::uint64_t between_questions = 1'000'000;  // to the kernel
+  static constexpr std::uint64_t between_questions = 1'000'000;  // to the kernel, each of which costs microseconds
 
-  // How often the calling thread lost its CPU against its will (getrusage).
-  using Preemptions = std::uint64_t (*)();
-  // It has begun as `kind`, or has ended (none).
-  using Report = void (*)(Kind kind, const Company& company, std::uint64_t now);
-  constexpr explicit Company(Preemptions ask, Report report = nullptr) : ask_(ask), report_(report) {}
+  // How many nanoseconds the calling thread has waited for a CPU so far.
+  using Delay = std::uint64_t (*)();
+  // It has begun, or has ended.
+  using Report = void (*)(bool begun, const Company& company, std::uint64_t now);
+  constexpr explicit Company(Delay ask, Report report = nullptr) : ask_(ask), report_(report) {}
 
-  Kind kind(std::uint64_t now) {
-    const Kind kind = kind_.load(relaxed);
-    if (kind == Kind::none || now < until_.load(relaxed)) [[likely]]
-      return kind;
-    if (kind_.exchange(Kind::none, relaxed) == Kind::none) return Kind::none;  // another thread's
+  // As far as is known.
+  bool there(std::uint64_t now) {
+    if (!there_.load(relaxed) || now < until_.load(relaxed)) [[likely]]
+      return there_.load(relaxed);
+    if (!there_.exchange(false, relaxed)) return false;  // another thread's
     const std::uint64_t until = until_.load(relaxed), since = since_.load(relaxed);
     left_.store(until, relaxed);
     // Another thread may just have begun.
     if (until > since) lasted_.store(lasted_.load(relaxed) + (until - since), relaxed);
-    if (report_) report_(Kind::none, *this, now);
-    return Kind::none;
+    if (report_) report_(false, *this, now);
+    return false;
   }
+  // Asks whether there is any, at most so often.
+  bool look(std::uint64_t now) { return now < next_question_.load(relaxed) ? there(now) : ask(now); }
   // A spin was interrupted for `took`.
-  Kind after_gap(std::uint64_t now, std::uint64_t took) {
-    if (took < interrupted || !preempted()) return kind(now);
-    return enter(now, std::max(kind(now), Kind::yielding));
-  }
-  Kind after_yield(std::uint64_t now, std::uint64_t took) {
-    if (took < interrupted) return kind(now);
-    return enter(now, took < computed ? std::max(kind(now), Kind::yielding) : Kind::busy);
-  }
-  // Now and then while it is in company: whether that goes on.
-  void look(std::uint64_t now) {
-    if (kind_.load(relaxed) == Kind::none || now < next_question_.load(relaxed)) return;
-    next_question_.store(now + between_questions, relaxed);
-    if (preempted()) until_.store(std::max(until_.load(relaxed), now + hold_.load(relaxed)), relaxed);
-  }
+  bool after_gap(std::uint64_t now, std::uint64_t took) { return took < interrupted ? there(now) : ask(now); }
+  // A sleep of this thread has ended.
+  void has_slept() { sleeps_.store(sleeps_.load(relaxed) + 1, relaxed); }
+
   // How often it began, and how long it lasted altogether.
   std::uint64_t begun() const { return begun_.load(relaxed); }
   std::uint64_t lasted(std::uint64_t now) const {
     const std::uint64_t before = lasted_.load(relaxed), since = since_.load(relaxed);
     const std::uint64_t until = std::min(now, until_.load(relaxed));
-    return kind_.load(relaxed) == Kind::none || until < since ? before : before + (until - since);
+    return !there_.load(relaxed) || until < since ? before : before + (until - since);
   }
   // Whether there was any from `then` on.
   bool any_since(std::uint64_t then) const {
-    return kind_.load(relaxed) != Kind::none || (begun() && left_.load(relaxed) >= then);
+    return there_.load(relaxed) || (begun() && left_.load(relaxed) >= then);
   }
 
  private:
   static constexpr auto relaxed = std::memory_order_relaxed;
 
-  Kind enter(std::uint64_t now, Kind kind) {
-    const bool begins = kind_.exchange(kind, relaxed) == Kind::none;
+  bool ask(std::uint64_t now) {
+    next_question_.store(now + between_questions, relaxed);
+    const pthread_t self = pthread_self();
+    const std::uint64_t delay = ask_(), before = delay_.exchange(delay, relaxed);
+    const std::uint64_t passed = now - asked_.exchange(now, relaxed);
+    const std::uint64_t allowed = std::max(delayed, passed / part) + wake * sleeps_.exchange(0, relaxed);
+    // Threads that take turns get no answer at first.
+    if (asked_by_.exchange(self, relaxed) != self || delay < before + allowed) return there(now);
+    const bool begins = !there(now);
+    there_.store(true, relaxed);
     if (begins) {
       const std::uint64_t alone = now - left_.load(relaxed), hold = hold_.load(relaxed);
       if (alone > forgotten) hold_.store(first_hold, relaxed);
@@ -86,27 +86,21 @@ class Company {
       since_.store(now, relaxed);
     }
     until_.store(now + hold_.load(relaxed), relaxed);
-    if (begins && report_) report_(kind, *this, now);
-    return kind;
-  }
-  // Whether this thread lost its CPU since it last asked. Threads that take turns get no answer at first.
-  bool preempted() {
-    const pthread_t self = pthread_self();
-    const std::uint64_t times = ask_();
-    const bool same = asked_by_.exchange(self, relaxed) == self;
-    return same & (seen_.exchange(times, relaxed) < times);
+    if (begins && report_) report_(true, *this, now);
+    return true;
   }
 
-  const Preemptions ask_;
+  const Delay ask_;
   const Report report_;
-  std::atomic<Kind> kind_{Kind::none};
+  std::atomic<bool> there_{false};
   std::atomic<std::uint64_t> until_{0}, left_{0}, hold_{first_hold}, next_question_{0}, begun_{0};
-  std::atomic<std::uint64_t> since_{0}, lasted_{0};  // of the one that goes on; of those that have ended
-  std::atomic<std::uint64_t> seen_{0};
+  std::atomic<std::uint64_t> since_{0}, lasted_{0};             // of the one that goes on; of those that have ended
+  std::atomic<std::uint64_t> asked_{0}, delay_{0}, sleeps_{0};  // at the last question; since then
   std::atomic<pthread_t> asked_by_{};
 };
 
-std::uint64_t preemptions_of_this_thread() noexcept;
-void log_company(Company::Kind kind, const Company& company, std::uint64_t now) noexcept;
+// 0 where the kernel does not tell.
+std::uint64_t delay_of_this_thread() noexcept;
+void log_company(bool begun, const Company& company, std::uint64_t now) noexcept;
 
 }  // namespace nearfield::waiting

@@ -1,26 +1,38 @@
 #include "engine/waiting/wait.hpp"
 
-#include <sys/resource.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 
 #include "engine/base/globals.hpp"
 #include "engine/base/log.hpp"
 
 namespace nearfield::waiting {
 
-std::uint64_t preemptions_of_this_thread() noexcept {
-  rusage usage;
-  return getrusage(RUSAGE_THREAD, &usage) ? 0 : std::uint64_t(usage.ru_nivcsw);
+// Opened each time: an open file would be the parent's in a child, and the program may close all that it does not know.
+std::uint64_t delay_of_this_thread() noexcept {
+  const int error = errno;
+  char text[64] = {};  // running, delay, times
+  const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  const bool told = file >= 0 && read(file, text, sizeof text - 1) > 0;
+  if (file >= 0) close(file);
+  errno = error;
+  const char* const delay = told ? std::strchr(text, ' ') : nullptr;
+  return delay ? std::strtoull(delay, nullptr, 10) : 0;
 }
 
 // A beginning and its end, and then no more for a while: company comes and goes some hundred times a second where a
 // neighbour works now and then.
-void log_company(Company::Kind kind, const Company& company, std::uint64_t now) noexcept {
+void log_company(bool begun, const Company& company, std::uint64_t now) noexcept {
   constexpr std::uint64_t quiet = 10'000'000'000;
   auto& next = globals().company_line_due;
   auto& end_wanted = globals().company_end_wanted;
   const auto times = (unsigned long long)company.begun();
   const double seconds = double(company.lasted(now)) * 1e-9;
-  if (kind == Company::Kind::none) {
+  if (!begun) {
     if (end_wanted.exchange(false, std::memory_order_relaxed))
       log_line(LogLevel::info, "this process has its CPUs to itself again (company so far: %llu times, %.3f s)", times,
                seconds);
@@ -29,8 +41,8 @@ void log_company(Company::Kind kind, const Company& company, std::uint64_t now) 
   std::uint64_t due = next.load(std::memory_order_relaxed);
   if (now < due || !next.compare_exchange_strong(due, now + quiet, std::memory_order_relaxed)) return;
   end_wanted.store(true, std::memory_order_relaxed);
-  log_line(LogLevel::info, "others want the CPUs of this process: its waits %s (company so far: %llu times, %.3f s)",
-           kind == Company::Kind::busy ? "sleep" : "yield", times, seconds);
+  log_line(LogLevel::info, "others want the CPUs of this process: its waits sleep (company so far: %llu times, %.3f s)",
+           times, seconds);
 }
 
 std::uint32_t pauses_in(std::uint64_t wanted) noexcept {

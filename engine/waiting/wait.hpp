@@ -41,8 +41,12 @@ struct Policy {
   bool oversubscribed = false;  // more ranks than CPUs
   bool may_sleep = true;
   std::uint32_t spins = 4000;       // rounds of pause before the first yield
-  std::uint32_t yields = 200;       // fruitless yields before the first sleep, which also waits for this time:
-  std::uint64_t awake = 1'000'000;  // nanoseconds
+  struct Patience {                 // before the first sleep:
+    std::uint32_t yields;           // fruitless ones,
+    std::uint64_t awake;            // and nanoseconds
+  } patience{200, 1'000'000};
+  // The same while others want the CPUs; of waits for the host, whose messages ring nobody.
+  Patience in_company{8, 10'000}, in_company_for_host{8, 100'000};
   bool sleep_at_once = false;       // where everybody waits for one event
   bool apart = false;               // yields hand the CPU on late (team::Process::tune)
   Company* company = nullptr;       // who tells whether CPUs that are its own are wanted by others
@@ -127,36 +131,28 @@ template <class Flag>
     next_inspection = now + between_inspections;
   };
   bool eager = waiter.eager();
-  using Kind = Company::Kind;
   Company* const company = policy.oversubscribed ? nullptr : policy.company;
-  Kind kind = company ? company->kind(start) : Kind::none;
-  if (!policy.oversubscribed && kind != Kind::yielding) {
-    constexpr std::uint32_t brief = 10;  // in busy company: a part of the time
-    const std::uint32_t spins = kind == Kind::busy ? policy.spins / brief : policy.spins;
+  bool in_company = company && company->there(start);
+  if (!policy.oversubscribed && !in_company) {
     std::uint64_t looked = start;
-    for (std::uint32_t i = 0; i < spins; ++i) {
+    for (std::uint32_t i = 0; i < policy.spins; ++i) {
       processor::pause();
       if (flag()) return;
       if (eager || (i & 63) == 63) waiter.turn();
       if (company && (i & 31) == 31) {
         const std::uint64_t now = nanoseconds();
-        if (now - looked >= Company::interrupted) [[unlikely]]
-          if (kind = company->after_gap(now, now - looked); kind != Kind::none) break;
+        in_company = now - start < Company::interrupted ? company->there(now)
+                     : now - looked < Company::interrupted ? company->look(now)
+                                                           : company->after_gap(now, now - looked);
+        if (in_company) break;
         looked = now;
       }
     }
   }
-  const auto sleep_at_once = [&] { return policy.sleep_at_once || (kind == Kind::busy && policy.may_sleep); };
-  for (std::uint32_t i = 0; eager || !sleep_at_once(); ++i) {
+  const Policy::Patience& patience = waiter.host == HostStep::by_flag ? policy.in_company_for_host : policy.in_company;
+  for (std::uint32_t i = 0; eager || !policy.sleep_at_once; ++i) {
     // With a CPU of its own a rank that the host needs waits as the host does.
-    if (policy.oversubscribed || kind != Kind::none || !eager || (i & 15) == 15) {
-      const std::uint64_t before = company ? nanoseconds() : 0;
-      yield();
-      if (company) {
-        const std::uint64_t now = nanoseconds();
-        kind = company->after_yield(now, now - before);
-      }
-    }
+    if (policy.oversubscribed || in_company || !eager || (i & 15) == 15) yield();
     if (flag()) return;
     if (eager || (i & 15) == 15) {
       waiter.turn();
@@ -165,10 +161,11 @@ template <class Flag>
     if ((i & 31) == 31) {
       inspect();
       eager = waiter.eager();
-      if (company) company->look(nanoseconds());
+      if (company) in_company = company->look(nanoseconds());
     }
-    const bool tired = i >= policy.yields && (!policy.awake || nanoseconds() - start > policy.awake);
-    if (policy.may_sleep && tired && (!eager || policy.apart)) break;
+    const Policy::Patience& most = in_company ? patience : policy.patience;
+    const bool tired = i >= most.yields && (!most.awake || nanoseconds() - start > most.awake);
+    if (policy.may_sleep && tired && (!eager || policy.apart || in_company)) break;
   }
   // Whoever ends a wait for everybody does so by a read-modify-write, which is a fence: no wake is missed. (A short
   // sleep also programs a timer, which is a trap to the hypervisor on virtual machines.)
@@ -196,7 +193,10 @@ template <class Flag>
     moved |= waiter.turn();
     nap = moved ? first_nap : nap < 8'000'000 ? 2 * nap : nap;
     if (moved) moved_last = nanoseconds();
-    if (company) company->look(nanoseconds());
+    if (company) {
+      company->has_slept();
+      if (const std::uint64_t now = nanoseconds(); company->there(now)) company->look(now);
+    }
     if (flag()) return;
     inspect();
   }

@@ -107,6 +107,18 @@ def test_nodes_can_have_cpus_of_their_own(host: str) -> None:
     assert first == second and (first != other or len(os.sched_getaffinity(0)) == 1)
 
 
+@pytest.mark.parametrize("host", MAIN)
+def test_ranks_notice_that_another_node_has_their_cpus(host: str) -> None:
+    """No node has more ranks than CPUs, both together do."""
+    ranks = len(os.sched_getaffinity(0))
+    with made_or_skip(Nodes(2)) as nodes:
+        ranks += ranks % 2
+        run(nodes, host, blocks(ranks, ranks), program(host, "sharing.c", "1000"))
+        every = statistics_in(nodes)
+    assert len(every) == 2 * ranks
+    assert all(rank.counts["company"] > 0 for rank in every), [rank.counts["company"] for rank in every]
+
+
 @pytest.mark.parametrize("host", EVERY)
 def test_nobody_maps_memory_of_another_node(nodes: Nodes, host: str) -> None:
     job = begun(nodes, host, blocks(2, 2), "60")

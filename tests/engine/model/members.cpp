@@ -183,8 +183,8 @@ void Members::only_look(bool only) {
     each.policy().may_sleep = !only;
     each.policy().oversubscribed = each.policy().sleep_at_once = !only && setup_.sleeps;
     if (!setup_.sleeps) continue;
-    each.policy().yields = 0;  // of waits that do not sleep at once: messages'
-    each.policy().awake = 0;
+    each.policy().patience.yields = 0;  // of waits that do not sleep at once: messages'
+    each.policy().patience.awake = 0;
   }
 }
 
