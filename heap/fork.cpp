@@ -28,7 +28,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "engine/memory/file_data.hpp"
 #include "heap/heap.hpp"
 
 namespace nearfield::heap {
@@ -82,7 +81,7 @@ void copy_for_child(Blocks& blocks, const Range& range, int protection) {
   if (at == MAP_FAILED) at = nullptr;
   const int fd = blocks.file().get();
   const off_t begin = range.begin - blocks.base(), end = begin + off_t(bytes);
-  const off_t copied = !at || fd < 0 ? begin : memory::copy_data(fd, begin, end, static_cast<std::byte*>(at));
+  const off_t copied = !at || fd < 0 ? begin : copy_data(fd, begin, end, static_cast<std::byte*>(at));
   if (at && protection & PROT_READ)
     std::memcpy(static_cast<std::byte*>(at) + (copied - begin), range.begin + (copied - begin),
                 std::size_t(end - copied));
@@ -151,7 +150,6 @@ void note_kept() {
 }
 
 void prepare() {
-  if (heap.beside.prepare) heap.beside.prepare();
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -197,7 +195,6 @@ void parent() {
     if (copy.contents) munmap(copy.contents, std::size_t(copy.range.end - copy.range.begin));
   child_is_born();
   finish(false);
-  if (heap.beside.parent) heap.beside.parent();
 }
 
 void child() {
@@ -216,7 +213,6 @@ void child() {
   forget_children();
   if (!heap.retiring && !heap.interrupted && heap.blocks.exists()) heap.blocks.unmap();  // the parent keeps the region
   finish(true);
-  if (heap.beside.child) heap.beside.child();
 }
 
 }  // namespace
@@ -254,19 +250,5 @@ __attribute__((visibility("default"))) pid_t _Fork() __THROW {
   pid == 0 ? nearfield::heap::child() : nearfield::heap::parent();
   errno = before;
   return pid;
-}
-
-__attribute__((visibility("default"))) int nearfield_heap_kept(void (*visit)(const void*, std::size_t, void*),
-                                                               void* context) {
-  using namespace nearfield::heap;
-  const Lock lock;
-  for (const KeptRange& range : heap.kept) visit(range.begin, std::size_t(range.end - range.begin), context);
-  return keeps_all();
-}
-
-__attribute__((visibility("default"))) void nearfield_heap_beside(void (*prepare)(), void (*parent)(),
-                                                                  void (*child)()) {
-  const nearfield::heap::Lock lock;
-  nearfield::heap::heap.beside = {prepare, parent, child};
 }
 }

@@ -42,14 +42,6 @@ void nearfield_heap_use(const void* address, size_t bytes);
 void nearfield_heap_on_fork(void (*visit)(void (*keep)(const void* begin, size_t bytes, void* context),
                                           void* context));
 
-/* Calls `visit` for every range that must stay the process's own at a fork, since it is registered with a device or the
-   kernel, locked or marked, in the heap or elsewhere. Returns 1 if that holds for all of its memory. */
-int nearfield_heap_kept(void (*visit)(const void* begin, size_t bytes, void* context), void* context);
-
-/* Registers what every fork does besides, also _Fork, in place of pthread_atfork: before it, and after it in the parent
-   and in the child. */
-void nearfield_heap_beside(void (*prepare)(void), void (*parent)(void), void (*child)(void));
-
 /* Placement of pages of the heap: on one NUMA node as long as it has free memory, or interleaved on several. */
 struct nearfield_heap_placement {
   uint64_t nodes[16]; /* bit n % 64 of word n / 64: node n */

@@ -72,13 +72,6 @@ struct NextMappings {
   void* (*shmat)(int, const void*, int);
 };
 
-// What is called before a fork, and after it on both sides; each may be null.
-struct AtFork {
-  void (*prepare)();
-  void (*parent)();
-  void (*child)();
-};
-
 // Rooms for what is read of /proc, too large for small stacks.
 struct Texts {
   static constexpr std::size_t longest = 4096;  // of a path
@@ -108,7 +101,6 @@ struct Heap {
   bool all_locked = false;    // by mlockall
   bool kept_unknown = false;  // there was no memory for the table
   File spare;                 // given up to open a file where the program has no descriptor left
-  AtFork beside = {};         // what forks do besides
 
   // Of the fork under way.
   Table<Range> in_flight;  // ranges that peers use

@@ -7,7 +7,7 @@
 //
 //   noted by      interpose_registrations.cpp, after the function that ties the range has succeeded
 //   forgotten by  its counterpart; free(), which ends locks and marks as returning the memory to the kernel would
-//   read by       fork.cpp; for memory of MPI_Alloc_mem, engine/reach/forks.cpp (nearfield_heap_kept)
+//   read by       fork.cpp
 //
 // Registrations that no function told of are found by their sum, which the kernel counts (VmPin): where it is larger
 // than that of the table, a fork keeps all blocks. All words are the process's own, under the heap's lock.

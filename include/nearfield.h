@@ -110,7 +110,7 @@ const char* nf_last_algorithm(void);
 int nf_set_look(void (*look)(void* context, int* end), void* context);
 
 /* Memory that members reach without copies in between, aligned to 64 bytes. (So they do allocations of 32 KiB and more of
- * programs that run with Nearfield's heap.) */
+ * programs that run with Nearfield's heap.) Children that are forked share it, and neither allocate nor free there. */
 int nf_alloc(size_t bytes, void** memory);
 int nf_free(void* memory);
 

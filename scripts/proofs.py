@@ -82,7 +82,6 @@ WITHOUT_A_MODEL = (
     "engine/base/made.hpp",  # of one process
     "engine/choosing",  # figures of trials, of which any will do
     "engine/copying",  # of one process
-    "engine/memory/apart.hpp",  # of one process
     "engine/machine",  # two members that measure, by a word each, which only grows
     "engine/reach/forks.cpp",  # of one process
     "engine/reach/heap_mapper.cpp",  # of one process

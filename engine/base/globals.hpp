@@ -1,4 +1,4 @@
-// What the engine has once per process and nobody can hand on: what lines of log and handlers of signals and forks
+// What the engine has once per process and nobody can hand on: what lines of log and handlers of signals
 // need, memory that is kept, and what has been found out for all peers. All else belongs to team::Process.
 #pragma once
 #include <atomic>
@@ -10,12 +10,10 @@
 namespace nearfield {
 
 namespace memory {
-class Arena;
 struct TemporaryPool;
 }  // namespace memory
 namespace reach {
 class Peers;
-struct ForkUnderWay;
 }  // namespace reach
 namespace tuning {
 struct Pace;
@@ -38,10 +36,7 @@ struct Globals {
   // memory/temporaries.cpp, choosing/decisions.cpp
   std::atomic<memory::TemporaryPool*> temporaries{nullptr};
   std::atomic<choosing::KeptDecisions*> decisions{nullptr};
-  // reach/forks.cpp, reach/heap_mapper.cpp
-  std::atomic<memory::Arena*> forking_arena{nullptr};
-  std::atomic<reach::Peers*> forking_peers{nullptr}, heap_peers{nullptr};
-  std::atomic<reach::ForkUnderWay*> fork{nullptr};
+  std::atomic<reach::Peers*> heap_peers{nullptr};  // reach/heap_mapper.cpp
   // tuning/samples.hpp: best row of any peer, the last one found, by family of rows and class of lengths
   static constexpr std::size_t row_families = 5, length_classes = 16;
   std::atomic<std::uint8_t> best_row[row_families][length_classes] = {};

@@ -193,6 +193,7 @@ Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t ali
     return offset;
   }
   if (const auto fits = check_length(bytes); !fits) return fits.error();
+  if (inherited()) return Error{"the segment is that of the process that has forked this one"};
   bytes = round_up(std::max<std::size_t>(bytes, 1), page);
   align = std::max(align, page);
   const std::size_t z = bytes <= most_cleared ? kept_small : kept_large;
@@ -200,7 +201,6 @@ Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t ali
   bool cleared = true;
   {
     const std::lock_guard lock(mutex_);
-    if (inherited_) return Error{"the segment is that of the process that has forked this one"};
     const bool may_be_used = !zero || z == kept_small;
     Pieces::node_type piece;
     if (may_be_used) piece = take_recent(bytes, align, z);
@@ -291,14 +291,14 @@ Result<std::size_t> Arena::allocate_zeroed(std::size_t bytes, std::size_t align,
 }
 
 void Arena::free(std::size_t offset) {
+  if (inherited()) return;
   const std::lock_guard lock(mutex_);
   const auto it = used_.find(offset);
-  if (it == used_.end() || inherited_) return;
+  if (it == used_.end()) return;
   Pieces::node_type piece = used_.extract(it);
   const Used& used = piece.mapped();
   in_use_ -= used.length;
   held_[std::size_t(used.component)].now -= used.length;
-  if (!segment_.share_again(offset, used.length)) return;  // the range stays apart, and out of use
   if (used.zone == kept_small || used.zone == kept_large) return free_untouched(std::move(piece));
   if (used.zone == lot) {
     if (used.placed) placer_->give_back(used.component, used.own, segment_.base() + offset, used.length);

@@ -15,6 +15,8 @@
 //                       lots were. Zones and lots that need more look there first
 //   top .. end          nothing is reserved
 #pragma once
+#include <unistd.h>
+
 #include <array>
 #include <cstddef>
 #include <map>
@@ -47,21 +49,6 @@ class Arena {
                                          bool zero);
   void free(std::size_t offset);
 
-  // A fork (reach/forks.hpp):
-  // Nothing is allocated or freed until end_fork(). False: the lock cannot be had.
-  bool begin_fork() { return lock_for_fork(mutex_); }
-  void end_fork() { mutex_.unlock(); }
-  // pre: between the two. For the child: the segment is the parent's, so it allocates and frees nothing.
-  void inherit() { inherited_ = true; }
-  enum Locked { locked };
-  std::size_t held(Locked, Component component) const { return held_[std::size_t(component)].now; }
-  template <class Visit>
-  void visit_untouched(Component component, Visit visit) const {  // offset and bytes of those that have whole pages
-    for (const auto& [offset, used] : used_)
-      if (used.component == component && (used.zone == kept_small || used.zone == kept_large))
-        visit(offset, used.length);
-  }
-
   std::size_t in_use() const;  // bytes handed out
   // Bytes handed out of one component: now, and at most so far.
   struct Held {
@@ -88,6 +75,8 @@ class Arena {
   using Ranges = std::map<std::size_t, std::size_t>;
   using Pieces = std::map<std::size_t, Used>;  // by offset
 
+  // A child has the segment of its parent, where it allocates and frees nothing.
+  bool inherited() const { return getpid() != owner_; }
   void add_free(Zone& zone, std::size_t offset, std::size_t bytes);
   void remove_free(Zone& zone, Ranges::iterator range);
   std::optional<std::size_t> take_free(Zone& zone, std::size_t bytes, std::size_t align);
@@ -114,7 +103,7 @@ class Arena {
   std::size_t next_recent_ = 0;
   std::size_t begin_, top_;  // beyond top_ nothing is reserved
   std::size_t in_use_ = 0, kept_ = 0;
-  bool inherited_ = false;
+  const pid_t owner_ = getpid();
   std::array<Held, component_count> held_{};
 
   void note(Component component, std::size_t bytes);

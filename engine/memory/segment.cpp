@@ -122,15 +122,6 @@ void Segment::give_back(std::size_t offset, std::size_t bytes) noexcept {
   if (begin < end) (void)!fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(end - begin));
 }
 
-bool Segment::share_again(std::size_t offset, std::size_t bytes) {
-  if (!apart_->remove(offset, offset + bytes)) return true;
-  void* const at = base() + offset;
-  if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_, off_t(offset)) == MAP_FAILED)
-    return false;
-  madvise(at, bytes, MADV_DONTDUMP);
-  return true;
-}
-
 Result<PeerSegment> PeerSegment::map(int fd) {
   if (fd < 0) return Error{"a peer's memory came without its descriptor; are too many files open (ulimit -n)?"};
   struct stat about {};

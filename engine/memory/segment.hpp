@@ -8,10 +8,9 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <memory>
+#include <utility>
 
 #include "engine/base/result.hpp"
-#include "engine/memory/apart.hpp"
 
 namespace nearfield::memory {
 
@@ -44,15 +43,10 @@ class Segment : public Mapping {
  public:
   // Sparse, `virtual_bytes` long; where the kernel refuses that much address space, half as long, and so on to 16 MiB.
   static Result<Segment> create(std::size_t virtual_bytes);
-  Segment(Segment&& other) noexcept
-      : Mapping(std::move(other)), apart_(std::move(other.apart_)), fd_(std::exchange(other.fd_, -1)) {}
+  Segment(Segment&& other) noexcept : Mapping(std::move(other)), fd_(std::exchange(other.fd_, -1)) {}
   ~Segment();
 
   int fd() const { return fd_; }
-  Apart& apart() const { return *apart_; }
-  // Shares the parts of an allocation that are apart again; this process's stores to them since the fork are lost.
-  // False: the kernel refuses.
-  bool share_again(std::size_t offset, std::size_t bytes);
   std::size_t memory() const;  // bytes of existing pages, as the kernel counts them
   // Makes sure that [offset, offset + bytes) has memory behind it. The error names the limit that was met.
   Result<void> reserve(std::size_t offset, std::size_t bytes);
@@ -61,7 +55,6 @@ class Segment : public Mapping {
 
  private:
   Segment(Mapping mapping, int fd) : Mapping(std::move(mapping)), fd_(fd) {}
-  std::unique_ptr<Apart> apart_ = std::make_unique<Apart>();
   int fd_ = -1;
 };
 

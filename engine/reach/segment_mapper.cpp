@@ -10,10 +10,7 @@ Result<void> meet(Peers&, Peer&, std::uint64_t) { return {}; }
 RemoteBuffer place(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) {
   const memory::Segment& segment = self.segment();
   if (!segment.contains(address, bytes)) return {};
-  const auto offset = std::size_t(static_cast<const std::byte*>(address) - segment.base());
-  if (segment.apart().meets(offset, offset + bytes)) [[unlikely]]
-    return {};
-  return RemoteBuffer(mapper, 0, offset);
+  return RemoteBuffer(mapper, 0, std::size_t(static_cast<const std::byte*>(address) - segment.base()));
 }
 
 // Needs no owner: a peer's segment stays mapped.

@@ -38,8 +38,7 @@ const SharedHeap* SharedHeap::find() {
         look_up(heap.serves_, "nearfield_heap_serves") && look_up(heap.descriptor_, "nearfield_heap_descriptor") &&
         look_up(heap.contains_, "nearfield_heap_contains") && look_up(heap.on_fork_, "nearfield_heap_on_fork") &&
         look_up(heap.place_, "nearfield_heap_place") && look_up(heap.stats_, "nearfield_heap_stats") &&
-        look_up(heap.use_, "nearfield_heap_use") && look_up(heap.pause_, "nearfield_heap_pause") &&
-        look_up(heap.kept_, "nearfield_heap_kept") && look_up(heap.beside_, "nearfield_heap_beside");
+        look_up(heap.use_, "nearfield_heap_use") && look_up(heap.pause_, "nearfield_heap_pause");
     return there ? std::optional(heap) : std::nullopt;
   }();
   return found ? &*found : nullptr;

@@ -51,10 +51,6 @@ class SharedHeap {
   // `visit` is called in the process that forks, before the snapshot, and passes `keep` the bytes that peers may be
   // writing now.
   using Keep = void (*)(const void* begin, std::size_t bytes, void* context);
-  // Calls `visit` for every range that must stay the process's own at a fork; whether that holds for all memory.
-  bool kept(Keep visit, void* context) const { return kept_(visit, context) != 0; }
-  // Has forks call these besides, in place of pthread_atfork (heap/heap.h).
-  void beside(void (*prepare)(), void (*parent)(), void (*child)()) const { beside_(prepare, parent, child); }
   void on_fork(void (*visit)(Keep keep, void* context)) const { on_fork_(visit); }
 
  private:
@@ -68,8 +64,6 @@ class SharedHeap {
   int (*descriptor_)(std::uint64_t) = nullptr;
   int (*contains_)(const void*, std::size_t) = nullptr;
   void (*use_)(const void*, std::size_t) = nullptr;
-  int (*kept_)(Keep, void*) = nullptr;
-  void (*beside_)(void (*)(), void (*)(), void (*)()) = nullptr;
   void (*on_fork_)(void (*)(Keep, void*)) = nullptr;
 };
 

@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "engine/base/files.hpp"
-#include "engine/reach/forks.hpp"
 #include "engine/reach/shared_heap.hpp"
 
 namespace nearfield::team {
@@ -46,14 +45,12 @@ const Services& Process::no_services() {
   return none;
 }
 
+Process::~Process() = default;
+
 Process::Process(const Settings& settings, const Services& services, memory::Segment segment,
                  memory::Placer::Refusal refusal)
     : settings_(settings), services_(services), segment_(std::move(segment)), placer_(settings_.memory, refusal) {
   progress_.add(runner_);
-}
-
-Process::~Process() {
-  if (reach_) reach::forget_forks(*reach_);
 }
 
 Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const Services& services,
@@ -75,7 +72,6 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const
   auto peers = reach::Peers::create(process->segment_, settings.ways_left_out);
   if (!peers) return peers.error();
   process->reach_ = std::move(*peers);
-  reach::watch_forks(*process->arena_, *process->reach_);
   process->cpus_ = machine::available_cpus();
   process->shared_cache_ = machine::shared_cache(process->cpus_);
   process->shared_package_ = machine::shared_package(process->cpus_);

@@ -50,13 +50,15 @@ std::size_t alignment_hint(MPI_Info info) {
   return std::has_single_bit(asked) && asked <= most ? std::max(page, asked) : page;
 }
 
-// Allocates memory in our segment, which peers load and store directly.
+// Allocates memory with a wish in our segment. The host allocates the rest as the program does, hence in the heap, which
+// peers load and store directly as well.
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   team::Process* const n = process();
   if (!n || size <= 0 || !base_pointer || wants_other_kinds(info)) return host.Alloc_mem(size, info, base_pointer);
   const auto wish = placement_hint(info);
   if (!wish) return raise(host.world, "MPI_Alloc_mem", wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
   const memory::Wish* const own = *wish ? &**wish : nullptr;
+  if (!own && !n->placer().wish(memory::Component::alloc_mem)) return host.Alloc_mem(size, info, base_pointer);
   const auto offset =
       n->arena().allocate_untouched(std::size_t(size), alignment_hint(info), memory::Component::alloc_mem, own, false);
   if (offset) {

@@ -89,25 +89,27 @@ int creating(MPI_Comm comm, MPI_Aint unit, Make make, Body body) {
   });
 }
 
+// Collective: takes over a window of the host's.
+int take_over_hosts(Communicator& c, MPI_Win win, const windows::Memory& mine) {
+  if (auto state = take_over(c, win, Window::Lies::anywhere, mine, {})) adopt(std::move(state));
+  else leave_to_host(WhoseWindow::reach);
+  return MPI_SUCCESS;
+}
+
 template <Function number, class Unit>
 int create(void* base, MPI_Aint size, Unit unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   const auto make = [&] { return blocking_at_host<number>(base, size, unit, info, comm, win); };
   return creating<number>(comm, unit, make, [&](Communicator& c) -> int {
     if (const int code = make(); code != MPI_SUCCESS) return code;
-    const windows::Memory mine{static_cast<std::byte*>(base), std::uint64_t(size), std::uint64_t(unit)};
-    if (auto state = take_over(c, *win, Window::Lies::anywhere, mine, {})) adopt(std::move(state));
-    else leave_to_host(WhoseWindow::reach);
-    return MPI_SUCCESS;
+    return take_over_hosts(c, *win, {static_cast<std::byte*>(base), std::uint64_t(size), std::uint64_t(unit)});
   });
 }
 
 // Allocates memory for a window in our segment, zeroed as hosts' memory is, with the hint's placement. 0: none is
-// needed. A window of a single rank is shared with nobody, so that a fork copies it, as with hosts.
-Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish, int ranks) {
+// needed.
+Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish) {
   if (size <= 0) return std::size_t{0};
-  const bool own = ranks == 1 && !wish && !process()->placer().wish(memory::Component::windows);
-  return process()->arena().allocate_untouched(
-      std::size_t(size), align, own ? memory::Component::alloc_mem : memory::Component::windows, wish, true);
+  return process()->arena().allocate_untouched(std::size_t(size), align, memory::Component::windows, wish, true);
 }
 
 // Says whether a rank has the memory for a window. `forced`: it lacks memory that the program insists on, an error on
@@ -156,7 +158,12 @@ int allocate(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base
     const auto wish = placement_hint(info);
     const memory::Wish* const own = wish && *wish ? &**wish : nullptr;
     const memory::Wish* const asked = own ? own : process()->placer().wish(memory::Component::windows);
-    const auto allocation = allocate_in_segment(size, alignment_hint(info), own, c.size);
+    // Memory of a single rank is its own, so a fork has to copy it.
+    if (c.size == 1 && wish && !asked) {
+      if (const int code = make(); code != MPI_SUCCESS) return code;
+      return take_over_hosts(c, *win, {*static_cast<std::byte**>(base), std::uint64_t(size), std::uint64_t(unit)});
+    }
+    const auto allocation = allocate_in_segment(size, alignment_hint(info), own);
     Ready ready = Ready::no;
     if (!wish || (!allocation && asked && asked->forced)) ready = Ready::forced;
     else if (size >= 0 && allocation && unit > 0 && unit <= INT_MAX && base && win) ready = Ready::yes;
@@ -276,7 +283,7 @@ int allocate_shared(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, voi
     if (!fits || total + total / 16 + spare <= parts[0].hosts_room) return share_hosts_memory(name, c, info, win, make);
     if (c.rank == 0) {
       constexpr std::size_t page = 4096;
-      const auto offset = allocate_in_segment(MPI_Aint(total), std::max(alignment_hint(info), page), nullptr, c.size);
+      const auto offset = allocate_in_segment(MPI_Aint(total), std::max(alignment_hint(info), page), nullptr);
       if (offset) mine.offset = *offset;
     }
     const auto give_back = [&] {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace nearfield::memory {
+namespace nearfield::heap {
 
 // Copies [begin, end) of the file to `to`, which has only zeros, but for holes: what has no memory gets none in the
 // copy. Returns the offset up to which that has been done; `end` unless reading fails.
@@ -23,4 +23,4 @@ inline off_t copy_data(int fd, off_t begin, off_t end, std::byte* to) {
   return end;
 }
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::heap
