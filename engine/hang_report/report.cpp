@@ -129,7 +129,7 @@ class Reporter {
     return text;
   }
   std::string state(const ProcessSeen& a) const {
-    if (a.state == ProcessSeen::State::dead) return "has died";
+    if (a.state == ProcessSeen::State::dead) return "has ended";
     const ThreadSeen* const f = foremost(a);
     if (a.state == ProcessSeen::State::left) return "has called MPI_Finalize";
     if (!f) return "has not called MPI yet";

@@ -109,7 +109,7 @@ void Messenger::look_for_damage() {
 team::Died Messenger::death_of(int member, const char* doing) const {
   return team::Died("process " + std::to_string(mailboxes_.peer(member).pid) + " (rank " + std::to_string(member) +
                     " of those on this node) has " +
-                    (mailboxes_.condemned(member) ? "written what is no message" : "died") + "; rank " +
+                    (mailboxes_.condemned(member) ? "written what is no message" : "ended") + "; rank " +
                     std::to_string(mailboxes_.me()) + " was " + doing);
 }
 

@@ -54,9 +54,10 @@ bool Presence::claim(const std::string& name) {
 }
 
 bool Presence::exists(const std::string& name) {
-  // A socket of another type is no process of ours, but is there as well.
+  // A socket of another type is no process of ours, but is there as well; and so is one that a sandbox (Landlock) keeps
+  // from us, which is asked after the name has been found.
   const auto found = [](int fd, const sockaddr* at, socklen_t length) {
-    return connect(fd, at, length) == 0 || errno == EPROTOTYPE;
+    return connect(fd, at, length) == 0 || errno == EPROTOTYPE || errno == EPERM || errno == EACCES;
   };
   for (int n = 0; n < names; ++n)
     if (const int fd = with_name(nth(name, n), found); fd >= 0) {

@@ -106,7 +106,7 @@ void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int)
       process_.reach().part(*peer_[r]);
     }
     throw Died("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + ") of a communicator of " +
-               std::to_string(size_) + " has died; rank " + std::to_string(rank_) + " was waiting for it " + doing());
+               std::to_string(size_) + " has ended; rank " + std::to_string(rank_) + " was waiting for it " + doing());
   }
 }
 

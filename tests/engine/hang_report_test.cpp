@@ -71,7 +71,7 @@ TEST(Report, NamesTheDeadAndThoseWhoHaveLeft) {
   all[1].state = ProcessSeen::State::dead;
   all[2].state = ProcessSeen::State::left;
   const std::string lines = text(all);
-  has(lines, "rank 0 waits in MPI_Barrier on communicator 0007 of 4 ranks; rank 1 has died");
+  has(lines, "rank 0 waits in MPI_Barrier on communicator 0007 of 4 ranks; rank 1 has ended");
   has(lines, "rank 0 waits in MPI_Barrier on communicator 0007 of 4 ranks; rank 2 has called MPI_Finalize");
 }
 

@@ -740,7 +740,7 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
       return r.error == ErrorKind::broken;  // where it reads by calls of the kernel
     } catch (const team::Broken& broken) {
       m.abandon(r);
-      return std::string(broken.what()).find("died") != std::string::npos && r.complete();
+      return std::string(broken.what()).find("has ended") != std::string::npos && r.complete();
     }
   };
   EXPECT_EQ(pair(body, run_processes), 1);  // the one that was killed
@@ -759,7 +759,7 @@ TEST(Messages, APeerThatDiesBeforeItSendsIsReported) {
       return false;
     } catch (const team::Broken& broken) {
       m.abandon(r);
-      return std::string(broken.what()).find("died") != std::string::npos && r.complete();
+      return std::string(broken.what()).find("has ended") != std::string::npos && r.complete();
     }
   };
   EXPECT_EQ(pair(body, run_processes), 1);  // the one that was killed

@@ -286,7 +286,7 @@ def report_after_kill(ranks: int, program: list[str]) -> str:
             os.kill(pid, signal.SIGSTOP)
         os.kill(processes[1], signal.SIGKILL)
         end = time.monotonic() + 10
-        while time.monotonic() < end and "died" not in log.read_text():
+        while time.monotonic() < end and "has ended" not in log.read_text():
             time.sleep(0.05)
         time.sleep(0.2)
         return log.read_text()

@@ -49,14 +49,14 @@ def alive(pid: int) -> bool:
 def test_survivors_report_a_killed_rank() -> None:
     before = left_behind()
     report = report_after_kill(3, [compile_c("mpich", "killed.c"), "collectives"])
-    assert re.search(r"rank 1 \(process \d+\).*died", report), report
+    assert re.search(r"rank 1 \(process \d+\).*ended", report), report
     assert left_behind() <= before | {str(SCRATCH)}
 
 
 @pytest.mark.alone
 def test_so_they_do_with_calls_that_they_have_left() -> None:
     report = report_after_kill(3, [compile_c("mpich", "killed.c"), "ahead"])
-    assert re.search(r"rank 1 \(process \d+\).*died", report), report
+    assert re.search(r"rank 1 \(process \d+\).*ended", report), report
 
 
 @pytest.mark.alone

@@ -112,7 +112,7 @@ def test_scenarios_without_reach(reach: str) -> None:
 
 def test_a_rank_killed_in_a_transfer_is_reported() -> None:
     report = report_after_kill(4, [compile_c("mpich", "killed.c"), "messages"])
-    assert re.search(r"MPI_\w+: process \d+ \(rank 1 .*has died; rank 0 was", report), report
+    assert re.search(r"MPI_\w+: process \d+ \(rank 1 .*has ended; rank 0 was", report), report
 
 
 @pytest.mark.parametrize("host", ALL)

@@ -117,5 +117,5 @@ def test_wrong_calls_give_errors(host: str) -> None:
 
 def test_survivors_report_a_killed_partner() -> None:
     report = report_after_kill(3, [compile_c("mpich", "killed.c"), "partitioned"])
-    assert re.search(r"process \d+ \(rank 1 of those on this node\) has died", report), report
+    assert re.search(r"process \d+ \(rank 1 of those on this node\) has ended", report), report
     assert "MPI_Wait: Process failed" in report, report

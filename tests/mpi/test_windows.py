@@ -160,4 +160,4 @@ def test_threads_share_windows(host: str) -> None:
 
 def test_a_killed_holder_of_a_lock_is_reported() -> None:
     report = report_after_kill(4, [compile_c("mpich", "killed.c"), "lock"])
-    assert re.search(r"rank 1 .*has died; rank 0 was", report) and "got the lock" not in report, report
+    assert re.search(r"rank 1 .*has ended; rank 0 was", report) and "got the lock" not in report, report

@@ -56,7 +56,7 @@ def test_a_dead_rank_is_named(size: int) -> None:
     ranks = run_scenario("dies", size, timeout=60)
     others = [each for r, each in enumerate(ranks) if r != 1]
     assert all(each.status == 0 for each in others), complaints(ranks)
-    assert any("rank 1 " in each.out and "has died" in each.out for each in others), [
+    assert any("rank 1 " in each.out and "has ended" in each.out for each in others), [
         each.out for each in others
     ]
     assert max(each.seconds for each in ranks) < 30

@@ -179,7 +179,7 @@ bool ranks_are_absent(int rank, int size) {
     for (const int r : absent) names.push_back(std::to_string(r));
     log_line(LogLevel::warn,
              "rank %s of %d runs without Nearfield, so the host serves the whole job; is a program static, in another "
-             "container, or its environment without LD_PRELOAD?",
+             "container, its environment without LD_PRELOAD, or does a sandbox forbid it sockets?",
              list(names).c_str(), size);
   }
   return true;
