@@ -28,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "heap/file_data.hpp"
 #include "heap/heap.hpp"
 
 namespace nearfield::heap {
