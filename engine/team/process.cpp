@@ -147,8 +147,8 @@ void Process::tune(int sharing_ranks, bool one_group) {
   // own, it does so late: ranks that yield for long take the CPU from the one that works. With a dozen ranks to a CPU,
   // which one call wakes together, it costs least to sleep at once.
   const bool apart = policy_.oversubscribed && !one_group;
-  policy_.patience = apart ? policy_.in_company
-                           : waiting::Policy::Patience{policy_.oversubscribed ? 100u : 2000u, 1'000'000};
+  policy_.patience =
+      apart ? policy_.in_company : waiting::Policy::Patience{policy_.oversubscribed ? 100u : 2000u, 1'000'000};
   policy_.apart = apart;
   policy_.sleep_at_once = apart && sharing_ranks >= 12 * cpus_.available();
   policy_.company = nullptr;

@@ -61,9 +61,7 @@ class Company {
     return !there_.load(relaxed) || until < since ? before : before + (until - since);
   }
   // Whether there was any from `then` on.
-  bool any_since(std::uint64_t then) const {
-    return there_.load(relaxed) || (begun() && left_.load(relaxed) >= then);
-  }
+  bool any_since(std::uint64_t then) const { return there_.load(relaxed) || (begun() && left_.load(relaxed) >= then); }
 
  private:
   static constexpr auto relaxed = std::memory_order_relaxed;

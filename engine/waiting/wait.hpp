@@ -40,16 +40,16 @@ inline constexpr std::uint64_t between_inspections = 50'000'000;
 struct Policy {
   bool oversubscribed = false;  // more ranks than CPUs
   bool may_sleep = true;
-  std::uint32_t spins = 4000;       // rounds of pause before the first yield
-  struct Patience {                 // before the first sleep:
-    std::uint32_t yields;           // fruitless ones,
-    std::uint64_t awake;            // and nanoseconds
+  std::uint32_t spins = 4000;  // rounds of pause before the first yield
+  struct Patience {            // before the first sleep:
+    std::uint32_t yields;      // fruitless ones,
+    std::uint64_t awake;       // and nanoseconds
   } patience{200, 1'000'000};
   // The same while others want the CPUs; of waits for the host, whose messages ring nobody.
   Patience in_company{8, 10'000}, in_company_for_host{8, 100'000};
-  bool sleep_at_once = false;       // where everybody waits for one event
-  bool apart = false;               // yields hand the CPU on late (team::Process::tune)
-  Company* company = nullptr;       // who tells whether CPUs that are its own are wanted by others
+  bool sleep_at_once = false;  // where everybody waits for one event
+  bool apart = false;          // yields hand the CPU on late (team::Process::tune)
+  Company* company = nullptr;  // who tells whether CPUs that are its own are wanted by others
 };
 
 using nearfield::nanoseconds;
@@ -141,7 +141,7 @@ template <class Flag>
       if (eager || (i & 63) == 63) waiter.turn();
       if (company && (i & 31) == 31) {
         const std::uint64_t now = nanoseconds();
-        in_company = now - start < Company::interrupted ? company->there(now)
+        in_company = now - start < Company::interrupted    ? company->there(now)
                      : now - looked < Company::interrupted ? company->look(now)
                                                            : company->after_gap(now, now - looked);
         if (in_company) break;

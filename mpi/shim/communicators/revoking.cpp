@@ -19,9 +19,9 @@
 namespace nearfield::mpi {
 
 namespace {
-constexpr auto& one_is_revoked = shim.one_is_revoked;  // known without asking the host
+constexpr auto& one_is_revoked = shim.one_is_revoked;        // known without asking the host
 constexpr std::uint64_t patience_with_host = 1'000'000'000;  // ns
-}
+}  // namespace
 
 void note_revoked() {
   one_is_revoked.store(true, std::memory_order_relaxed);
@@ -75,7 +75,8 @@ bool may_come_from(const Communicator& c, int member) {
 int Comm_failure_ack(MPI_Comm comm) {
   int code = host.Comm_failure_ack(comm);
   const Communicator* const state = communicator_of(comm);
-  if (!state || !the_messenger || state->side.load(std::memory_order_acquire) == Side::unknown)  // SYNC: members-resolved
+  if (!state || !the_messenger ||
+      state->side.load(std::memory_order_acquire) == Side::unknown)  // SYNC: members-resolved
     return code;
   auto may_still_come = [&](int member) {
     return member >= 0 && the_messenger->known_dead(member) && may_come_from(*state, member);

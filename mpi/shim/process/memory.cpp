@@ -50,8 +50,8 @@ std::size_t alignment_hint(MPI_Info info) {
   return std::has_single_bit(asked) && asked <= most ? std::max(page, asked) : page;
 }
 
-// Allocates memory with a wish in our segment. The host allocates the rest as the program does, hence in the heap, which
-// peers load and store directly as well.
+// Allocates memory with a wish in our segment. The host allocates the rest as the program does, hence in the heap,
+// which peers load and store directly as well.
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   team::Process* const n = process();
   if (!n || size <= 0 || !base_pointer || wants_other_kinds(info)) return host.Alloc_mem(size, info, base_pointer);
