@@ -22,15 +22,14 @@ void start(const Partners& partners, Request& request, bool sends, const Edge& e
 }
 
 // Nothing where something was expected: the partner has refused.
-void judge(const Request& r, ErrorKind& error) {
-  if (error != ErrorKind::none) return;
-  error = r.error;
-  if (error == ErrorKind::none && !r.is_send && r.received == 0 && r.data.bytes) error = ErrorKind::broken;
+void judge(const Request& r, EdgeError& error) {
+  const bool refused = r.error == ErrorKind::none && !r.is_send && r.received == 0 && r.data.bytes;
+  error.note({refused ? ErrorKind::broken : r.error, r.envelope.source, r.total, r.data.bytes});
 }
 
 }  // namespace
 
-void transfer(const Partners& partners, bool sends, const Edge& edge, ErrorKind& error) {
+void transfer(const Partners& partners, bool sends, const Edge& edge, EdgeError& error) {
   Request request;
   try {
     start(partners, request, sends, edge, true);
@@ -42,7 +41,7 @@ void transfer(const Partners& partners, bool sends, const Edge& edge, ErrorKind&
   judge(request, error);
 }
 
-void send_short(const Partners& partners, const Edge& edge, ErrorKind& error) {
+void send_short(const Partners& partners, const Edge& edge, EdgeError& error) {
   const Envelope envelope{partners.context, partners.me, edge.tag};
   if (!partners.messenger.send_at_once(partners.members[std::size_t(edge.partner)], envelope, edge.data))
     transfer(partners, true, edge, error);
@@ -74,7 +73,7 @@ void Edges::prepare(bool to_overlap) {
   if (!all_short_ || to_overlap) requests_ = std::make_unique<Request[]>(sends.size() + receives.size());
 }
 
-ErrorKind Edges::run() {
+EdgeError Edges::run() {
   exchange_with_ourselves();
   if (requests_) all_later();
   else if (!send_at_once()) requests_.reset(new (std::nothrow) Request[sends.size() + receives.size()]);
@@ -98,7 +97,7 @@ void Edges::start() {
 void Edges::renew() {
   used_ = 0;
   later_.clear();
-  error_ = ErrorKind::none;
+  error_ = {};
   if (!aside_) return;
   aside_.reset();
   sends.clear();
@@ -108,7 +107,7 @@ bool Edges::complete() const {
   return std::all_of(&requests_[0], &requests_[used_], [](const Request& r) { return r.complete(); });
 }
 
-ErrorKind Edges::outcome() {
+EdgeError Edges::outcome() {
   for (std::size_t i = 0; i < used_; ++i) judge(requests_[i], error_);
   return error_;
 }
@@ -132,7 +131,8 @@ void Edges::exchange_with_ourselves() {
     const auto to = std::find_if(receives.begin(), receives.end(),
                                  [&](const Edge& edge) { return ours(edge, from->tag) && n-- == 0; });
     if (to == receives.end()) continue;
-    if (from->data.bytes > to->data.bytes) error_ = ErrorKind::truncated;
+    if (from->data.bytes > to->data.bytes)
+      error_.note({ErrorKind::truncated, from->partner, from->data.bytes, to->data.bytes});
     layout::copy(to->data, from->data, 0, std::min(from->data.bytes, to->data.bytes));
   }
 }
@@ -213,7 +213,7 @@ void Edges::refuse() {
 }
 
 void refuse(const Partners& partners, FunctionRef<void(bool sends, VisitEdge visit)> each) {
-  ErrorKind error = ErrorKind::none;
+  EdgeError error;
   for (const bool sends : {true, false})
     each(sends, [&](int partner, int tag) {
       if (!partners.is_us(partner)) transfer(partners, sends, {partner, tag, {}}, error);

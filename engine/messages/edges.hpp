@@ -49,6 +49,18 @@ struct Edge {
   layout::Data data;
 };
 
+// What went wrong first. A message that was longer than its part is cut short: whose, and the bytes of both.
+struct EdgeError {
+  ErrorKind kind = ErrorKind::none;
+  int partner = -1;
+  std::uint64_t bytes = 0, room = 0;
+  operator ErrorKind() const { return kind; }  // NOLINT: most callers ask for no more
+  // Unless something has been noted before.
+  void note(const EdgeError& error) {
+    if (kind == ErrorKind::none) *this = error;
+  }
+};
+
 class Edges {
  public:
   // pre: what `partners` refers to outlives the call, or, where it overlaps others, its start.
@@ -71,10 +83,10 @@ class Edges {
   // afterwards. Throws std::bad_alloc.
   void prepare(bool to_overlap = false);
 
-  // The exchange; what went wrong first, in the order of waiting. A message longer than its part is cut short.
+  // The exchange; what went wrong first, in the order of waiting.
   // pre: prepare() has returned; what is sent and what is received do not overlap. Throws Broken, and then nothing is
   // under way any more.
-  ErrorKind run();
+  EdgeError run();
 
   // The same, to be progressed by whoever progresses the messenger. pre: prepare(true).
   void start();
@@ -83,7 +95,7 @@ class Edges {
   // Instead of a start, without memory for it: as refuse() below.
   void refuse();
   bool complete() const;
-  ErrorKind outcome();  // once complete
+  EdgeError outcome();  // once complete
   void abandon();       // nothing is under way any more
   bool involves(int member) const;
 
@@ -104,14 +116,14 @@ class Edges {
   bool all_short_ = true;                          // all sends
   std::unique_ptr<Request[]> requests_;            // one per edge, unless all sends are short and nothing overlaps
   std::size_t used_ = 0;                           // of these
-  ErrorKind error_ = ErrorKind::none;
+  EdgeError error_;
   std::optional<memory::Temporary> aside_;
 };
 
 // A single message, without a list; what went wrong, unless something has before. The first is of at most in_record()
 // bytes and leaves at once as a rule. Throws Broken.
-void send_short(const Partners& partners, const Edge& edge, ErrorKind& error);
-void transfer(const Partners& partners, bool sends, const Edge& edge, ErrorKind& error);
+void send_short(const Partners& partners, const Edge& edge, EdgeError& error);
+void transfer(const Partners& partners, bool sends, const Edge& edge, EdgeError& error);
 
 // For a member that cannot take part, without memory: the others get nothing from it, which they notice, and what they
 // send to it is let in and dropped. Needs no memory itself. `each(sends, visit)` calls visit(partner, tag) for all

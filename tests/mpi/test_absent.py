@@ -1,5 +1,7 @@
 """Jobs in which some ranks run without Nearfield."""
 
+import subprocess
+
 import pytest
 
 from tests.mpi.jobs import EVERYTHING, UNKNOWN, command, compile_c, environment, hosts, launch, run
@@ -37,6 +39,17 @@ def test_a_job_of_unknown_places_ends_with_the_ranks_named(host: str) -> None:
 def test_all_ranks_take_part_where_nobody_knows_places(host: str) -> None:
     job = launch(host, 3, [*NODE, compile_c(host, "several.c"), "plain"], served=EVERYTHING)
     assert "good" in job.stdout and "without Nearfield" not in job.stderr, job.text
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_ranks_in_sandboxes_are_not_absent(host: str) -> None:
+    sandboxed = compile_c(host, "sandboxed.c")
+    if subprocess.run([sandboxed, "true"], check=False).returncode == 77:
+        pytest.skip("this kernel has no Landlock")
+    program = [sandboxed, compile_c(host, "several.c"), "plain"]
+    job = launch(host, 3, program, env={"NEARFIELD_LOG": "info"}, timeout=30, served=UNKNOWN)
+    assert not job.timed_out and "good" in job.stdout and "without Nearfield" not in job.stderr, job.text
+    assert "passing a segment to a peer: Operation not permitted" in job.stderr, job.text
 
 
 @pytest.mark.parametrize("host", BOTH)

@@ -275,12 +275,18 @@ const PerThread<bool, threads::at::reported> reported;
 struct Truncation {
   int source, tag;
   std::uint64_t bytes, room;
+  bool said;
 };
 const PerThread<Truncation> cut;
 
-void say_what_aborts(int code) {
+const char* function_of_program() {
   const calls::CallFrame* const call = calls::calls_of_thread->innermost();
-  const char* const function = call ? calls::name(unsigned(call->function)) : "MPI";
+  return call ? calls::name(unsigned(call->function)) : "MPI";
+}
+
+void say_what_aborts(int code) {
+  const char* const function = function_of_program();
+  if (cut->said) return let_launchers_forward();
   if (cut->bytes && (code == MPI_ERR_TRUNCATE || code == MPI_ERR_IN_STATUS)) {
     log_line(LogLevel::error, "%s: the message from rank %d with tag %d has %llu bytes, the receive has room for %llu",
              function, cut->source, cut->tag, static_cast<unsigned long long>(cut->bytes),
@@ -298,8 +304,14 @@ void say_what_aborts(int code) {
 
 int code_of_error(const messages::Request& request) {
   if (request.error == messages::ErrorKind::truncated)
-    *cut = {request.envelope.source, request.envelope.tag, request.total, request.data.bytes};
+    *cut = {request.envelope.source, request.envelope.tag, request.total, request.data.bytes, false};
   return code_of_error(request.error);
+}
+
+void say_what_is_cut(int partner, std::uint64_t bytes, std::uint64_t room) {
+  log_line(LogLevel::error, "%s: rank %d has %llu bytes, of which this rank expects %llu", function_of_program(),
+           partner, static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(room));
+  *cut = {partner, 0, bytes, room, true};
 }
 
 int raised_by_host(int code) {

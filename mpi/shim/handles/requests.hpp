@@ -113,6 +113,8 @@ void store(devices::Stage& stage, messages::Request& request);
 
 // Returns the error class of a complete request.
 int code_of_error(messages::ErrorKind error);
+// Of a collective call, whose programs do not expect it; raising the error says no more then.
+void say_what_is_cut(int partner, std::uint64_t bytes, std::uint64_t room);
 int code_of_error(const messages::Request& request);  // keeps details for the message, if this thread raises it next
 inline int outcome(const messages::Request& request) {
   return request.error == messages::ErrorKind::none ? MPI_SUCCESS : code_of_error(request);

@@ -1,6 +1,7 @@
 /* The smallest program, for tests of what is around it; prints "good" from rank 0. several [plain|stall|different WHAT] */
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -52,7 +52,12 @@ int Exchange::post() {
   return MPI_SUCCESS;
 }
 
-int Exchange::store(messages::ErrorKind error) {
+int code_of_error(const messages::EdgeError& error) {
+  if (error.kind == messages::ErrorKind::truncated) say_what_is_cut(error.partner, error.bytes, error.room);
+  return code_of_error(error.kind);
+}
+
+int Exchange::store(const messages::EdgeError& error) {
   int code = code_of_error(error);
   for (const EdgeData& part : received_)
     if (code == MPI_SUCCESS) code = part.store(edges_.receives[part.edge].data.bytes);

@@ -219,7 +219,7 @@ class Exchange final : public NothingLeft {
     if (part.needed()) kept.push_back(std::move(part));
     return true;
   }
-  int store(messages::ErrorKind error);
+  int store(const messages::EdgeError& error);
   void copy_aside();
   void renew();
   const Form form_;
@@ -267,6 +267,9 @@ void refuse(const Communicator& c, std::uint64_t context, const Operation& opera
 
 // Counts a call that edges serve.
 void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t start);
+
+// Says whose part has been cut.
+int code_of_error(const messages::EdgeError& error);
 
 // A call that messages serve. `make(c, operation)` makes what says which edges there are; false: arguments that the
 // host must judge.

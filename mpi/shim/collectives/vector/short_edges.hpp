@@ -31,7 +31,7 @@ class ShortEdges {
       if (!operation.edges(*this)) return false;
     return true;
   }
-  messages::ErrorKind error() const { return error_; }
+  const messages::EdgeError& error() const { return error_; }
   std::uint64_t bytes() const { return sent_; }  // to all
 
   template <class Side>
@@ -73,8 +73,8 @@ class ShortEdges {
   }
   void copy_own(const messages::Edge& edge) {
     if (own_.partner < 0 || own_.tag != edge.tag) return;
-    if (own_.data.bytes > edge.data.bytes && error_ == messages::ErrorKind::none)
-      error_ = messages::ErrorKind::truncated;
+    if (own_.data.bytes > edge.data.bytes)
+      error_.note({messages::ErrorKind::truncated, edge.partner, own_.data.bytes, edge.data.bytes});
     if (const std::uint64_t bytes = std::min(own_.data.bytes, edge.data.bytes))
       std::memmove(edge.data.address, own_.data.address, bytes);
   }
@@ -85,7 +85,7 @@ class ShortEdges {
   messages::Edge own_{-1, 0, {}};
   const TypeInfo* info_ = nullptr;  // of the last part
   std::uint64_t sent_ = 0;
-  messages::ErrorKind error_ = messages::ErrorKind::none;
+  messages::EdgeError error_;
 };
 
 }  // namespace nearfield::mpi
