@@ -9,6 +9,8 @@ AT_REST = 0.3
 
 
 LATE = 0.4  # seconds
+# A young communicator's, in which the host moves data, and spins.
+OF_THE_HOST = "first-Allreduce"
 
 
 def shares(host: str, ranks: int, env: dict[str, str] | None = None) -> dict[str, float]:
@@ -27,12 +29,14 @@ def shares(host: str, ranks: int, env: dict[str, str] | None = None) -> dict[str
 @pytest.mark.parametrize("host", hosts("mpich"))
 def test_a_rank_that_waits_rests(host: str) -> None:
     found = shares(host, 2)
+    found.pop(OF_THE_HOST, None)
     assert {name: share for name, share in found.items() if share > AT_REST} == {}
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_so_it_does_where_ranks_share_cpus(host: str) -> None:
     found = shares(host, 6)
+    found.pop(OF_THE_HOST, None)
     if host == "impi":
         found.pop("Finalize", None)  # which does not yield there
     assert {name: share for name, share in found.items() if share > AT_REST} == {}

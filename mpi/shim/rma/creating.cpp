@@ -91,7 +91,9 @@ int creating(MPI_Comm comm, MPI_Aint unit, Make make, Body body) {
 
 // Collective: takes over a window of the host's.
 int take_over_hosts(Communicator& c, MPI_Win win, const windows::Memory& mine) {
-  if (auto state = take_over(c, win, Window::Lies::anywhere, mine, {})) adopt(std::move(state));
+  const bool own = c.size == 1;  // nobody else has to reach it
+  auto state = take_over(c, win, own ? Window::Lies::known : Window::Lies::anywhere, mine, {&mine, own ? 1u : 0u});
+  if (state) adopt(std::move(state));
   else leave_to_host(WhoseWindow::reach);
   return MPI_SUCCESS;
 }
