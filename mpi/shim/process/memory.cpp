@@ -11,6 +11,8 @@
 namespace nearfield::mpi {
 namespace {
 
+constexpr MPI_Aint shortest_of_heap = 32 << 10;  // bytes; shorter blocks are the C library's (heap/heap.hpp)
+
 // Returns whether `info` asks for memory of another kind than the system's, such as a device's:
 // "system,mpi:alloc_mem,cuda".
 bool wants_other_kinds(MPI_Info info) {
@@ -51,14 +53,15 @@ std::size_t alignment_hint(MPI_Info info) {
 }
 
 // Allocates memory with a wish in our segment. The host allocates the rest as the program does, hence in the heap,
-// which peers load and store directly as well.
+// which peers load and store directly as well, if it is long enough for that.
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   team::Process* const n = process();
   if (!n || size <= 0 || !base_pointer || wants_other_kinds(info)) return host.Alloc_mem(size, info, base_pointer);
   const auto wish = placement_hint(info);
   if (!wish) return raise(host.world, "MPI_Alloc_mem", wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
   const memory::Wish* const own = *wish ? &**wish : nullptr;
-  if (!own && !n->placer().wish(memory::Component::alloc_mem)) return host.Alloc_mem(size, info, base_pointer);
+  if (!own && !n->placer().wish(memory::Component::alloc_mem))
+    return host.Alloc_mem(std::max(size, shortest_of_heap), info, base_pointer);
   const auto offset =
       n->arena().allocate_untouched(std::size_t(size), alignment_hint(info), memory::Component::alloc_mem, own, false);
   if (offset) {
