@@ -30,7 +30,7 @@ ROOT = PATCHES.parents[1]
 TIERS = ("make test", "make test-all")
 LIMIT = 600  # seconds that one run of tests may take; what hangs for so long has failed
 # What tests of MPICH and of the command start.
-PROGRAMS = ("bench-mpich", "model", "plan", "probe", "run", "scenarios-mpich", "simulate")
+PROGRAMS = ("bench-mpich", "model", "probe", "run", "scenarios-mpich", "simulate")
 SHIM = ("nearfield", "nearfield-heap", "nearfield-mpich", *(f"nearfield-{name}" for name in PROGRAMS))
 NO_TESTS = 5  # pytest's exit status
 
