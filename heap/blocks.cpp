@@ -250,6 +250,7 @@ void Blocks::free(void* p, std::size_t keep_at_most) {
 bool Blocks::resize(void* p, std::size_t bytes) {
   const auto at = std::uint32_t(std::size_t(static_cast<std::byte*>(p) - base_) / page);
   const std::uint32_t pages = entry_[at].pages;
+  if (bytes > size_) return false;  // also what overflows
   const auto wanted = std::uint32_t(round_up(bytes, page) / page);
   if (wanted <= pages) return wanted > pages / 2;  // otherwise moving saves memory
   const std::uint32_t more = wanted - pages, after = at + pages;

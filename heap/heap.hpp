@@ -98,9 +98,10 @@ struct Heap {
   void (*visit)(void (*keep)(const void*, std::size_t, void*), void*) = nullptr;
 
   Table<KeptRange> kept;
-  bool all_locked = false;    // by mlockall
-  bool kept_unknown = false;  // there was no memory for the table
-  File spare;                 // given up to open a file where the program has no descriptor left
+  std::atomic<bool> any_kept = false;  // there have been some; looked at without the lock
+  bool all_locked = false;             // by mlockall
+  bool kept_unknown = false;           // there was no memory for the table
+  File spare;                          // given up to open a file where the program has no descriptor left
 
   // Of the fork under way.
   Table<Range> in_flight;  // ranges that peers use

@@ -53,14 +53,15 @@ void* next_mremap(void* old, std::size_t before, std::size_t bytes, int flags, v
 // Without the lock, which calls that concern no block do not take.
 bool may_meet(const void* at, std::size_t bytes) {
   return heap.any.load(std::memory_order_relaxed) && reinterpret_cast<std::uintptr_t>(at) % page == 0 &&
-         bytes <= PTRDIFF_MAX && heap.blocks.meets(at, bytes);
+         bytes <= PTRDIFF_MAX && (heap.any_kept.load(std::memory_order_relaxed) || heap.blocks.meets(at, bytes));
 }
 
 // pre: the lock is held.
 void leave(const void* at, std::size_t bytes) {
   Blocks& blocks = heap.blocks;
-  if (!blocks.meets(at, bytes)) return;
   auto* const begin = static_cast<const std::byte*>(at);
+  nearfield::heap::forget_marks(begin, begin + nearfield::heap::whole_pages(bytes));  // of regions before this one, too
+  if (!blocks.meets(at, bytes)) return;
   heap.foreign.store(true, std::memory_order_relaxed);
   blocks.leave(std::size_t(std::max<const std::byte*>(begin, blocks.base()) - blocks.base()),
                std::size_t(std::min<const std::byte*>(begin + nearfield::heap::whole_pages(bytes),

@@ -31,7 +31,10 @@ void remove(std::size_t i) {
   heap.kept.cut(heap.kept.size() - 1);
 }
 
-void add(const KeptRange& range) { heap.kept_unknown |= !heap.kept.add(range); }
+void add(const KeptRange& range) {
+  heap.kept_unknown |= !heap.kept.add(range);
+  heap.any_kept.store(true, std::memory_order_relaxed);
+}
 
 // Takes [begin, end) out of the ranges for which `which` holds, and calls `visit` for what was taken.
 template <class Which, class Visit>
@@ -129,6 +132,11 @@ void release_kept(std::byte* begin, std::size_t bytes) {
         if (range.kind == Kept::unforked) advise(range.begin, length, MADV_DOFORK);
         if (range.kind == Kept::locked) syscall(SYS_munlock, range.begin, length);
       });
+}
+
+void forget_marks(const std::byte* begin, const std::byte* end) {
+  const NoSignals none;
+  cut(begin, end, [](const KeptRange& range) { return range.kind >= Kept::locked; }, [](const KeptRange&) {});
 }
 
 bool keeps_all() {

@@ -45,6 +45,8 @@ int mark(void* begin, std::size_t bytes, int advice);
 // pre, of all below: the lock is held.
 // Ends locks and marks of a block that is freed.
 void release_kept(std::byte* begin, std::size_t bytes);
+// The program has mapped something else there: marks and locks were those of what was there before.
+void forget_marks(const std::byte* begin, const std::byte* end);
 // Whether all blocks must be kept: all are locked, or the kernel counts more pinned pages than the table explains.
 bool keeps_all();
 // In a forked child: its memory is locked and pinned by nobody, and marks are in effect.

@@ -128,6 +128,17 @@ TEST(Heap, RefusesWhatNobodyCanHave) {
   EXPECT_EQ(std::calloc(much, 16), nullptr);
 }
 
+// The number of its pages wraps around.
+TEST(Heap, TheLastBlockDoesNotGrowBeyondAllBounds) {
+  EXPECT_TRUE(child_succeeds([] {
+    char* const last = static_cast<char*>(std::malloc(40'000));
+    for (volatile std::size_t bytes : {SIZE_MAX - 4095, SIZE_MAX - 8191, (SIZE_MAX >> 1) + 1, SIZE_MAX >> 1, SIZE_MAX})
+      if (std::realloc(last, bytes)) return false;
+    char* const next = static_cast<char*>(std::malloc(40'000));
+    return next + 40'000 <= last || last + 40'000 <= next;
+  }));
+}
+
 TEST(Heap, FreeKeepsErrno) {
   void* const p = std::malloc(8 << 20);
   errno = 77;

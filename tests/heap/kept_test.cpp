@@ -183,6 +183,21 @@ TEST(Kept, MarksEndWithTheBlock) {
   std::free(second);
 }
 
+// Of the region that allocations come from, and of an earlier one.
+TEST(Kept, MarksAndLocksEndWhereSomethingElseIsMapped) {
+  Block block, earlier;
+  madvise(earlier.at, mib, MADV_WIPEONFORK);
+  EXPECT_TRUE(child_succeeds([] { return true; }));
+  Block current;
+  ASSERT_EQ(0, madvise(current.at, mib, MADV_WIPEONFORK));
+  ASSERT_EQ(0, madvise(block.at, mib, MADV_DONTFORK));
+  for (const Block* each : {&block, &earlier, &current}) {
+    ASSERT_EQ(each->at, mmap(each->at, mib, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    std::memset(each->at, 'z', mib);
+    EXPECT_TRUE(child_succeeds([&] { return each->at[0] == 'z' && each->at[mib - 1] == 'z'; }));
+  }
+}
+
 TEST(Kept, ForksWithoutHandlersSeparateToo) {
   Block block;
   const pid_t child = _Fork();
