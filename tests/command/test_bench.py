@@ -212,7 +212,9 @@ def test_neighbours_end_with_a_command_that_is_interrupted(by: signal.Signals) -
     mine = str(12352 + 8 * by)  # bytes: a job by which it is known, also beside the other signals' tests
     arguments = ["--op", "allreduce", "--sizes", mine, "--seconds", "60", "--beside", "2,waking"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    command = subprocess.Popen([sys.executable, "-m", "nearfield", "bench", *arguments], cwd=ROOT, **quiet)
+    # A shell that starts the tests in the background has its children ignore SIGINT.
+    line = ["env", "--default-signal=INT", sys.executable, "-m", "nearfield", "bench", *arguments]
+    command = subprocess.Popen(line, cwd=ROOT, **quiet)
     own: list[int] = []
     try:
         until = time.monotonic() + 60
