@@ -33,6 +33,11 @@ def test_a_rank_that_waits_rests(host: str) -> None:
     assert {name: share for name, share in found.items() if share > AT_REST} == {}
 
 
+def test_a_rank_rests_in_every_call_of_a_team() -> None:
+    found = shares("mpich", 2, AT_ONCE)
+    assert {name: share for name, share in found.items() if share > AT_REST} == {}
+
+
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_so_it_does_where_ranks_share_cpus(host: str) -> None:
     found = shares(host, 6)

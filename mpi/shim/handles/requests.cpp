@@ -286,12 +286,12 @@ const char* function_of_program() {
 
 void say_what_aborts(int code) {
   const char* const function = function_of_program();
-  if (cut->said) return let_launchers_forward();
-  if (cut->bytes && (code == MPI_ERR_TRUNCATE || code == MPI_ERR_IN_STATUS)) {
+  const bool of_length = cut->bytes && (code == MPI_ERR_TRUNCATE || code == MPI_ERR_IN_STATUS);
+  if (of_length && !cut->said) {
     log_line(LogLevel::error, "%s: the message from rank %d with tag %d has %llu bytes, the receive has room for %llu",
              function, cut->source, cut->tag, static_cast<unsigned long long>(cut->bytes),
              static_cast<unsigned long long>(cut->room));
-  } else {
+  } else if (!of_length) {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int length = 0;
     host.Error_string(code, text, &length);
