@@ -30,7 +30,7 @@ if(CMAKE_CROSSCOMPILING)
   set(filter_edges_test -*Sizes.*/3:*Sizes.*/4:*Sizes.*/5:*Sizes.*/6:*Sizes.*/7:*Sizes.*/8)
   set(filter_shortage_test -Shortage.MatchedMessagesStillArrive)
   set(filter_hierarchy_test *Row/1:Shortage.*:*Alltoall*)
-  set(filter_trials_test -*Processes.*/2)
+  set(filter_selector_test -*Processes.*/2)
   set(filter_windows_test *AFence*:Refusals.*:Locks.ThatDoNotFitAreRefused)
   # What asks /proc/self/maps is told of the emulator's mappings too: forks, and what lies beside the heap.
   set(filter_heap_test Heap.*)

@@ -5,7 +5,6 @@
 
 #include "engine/collectives/costs.hpp"
 #include "engine/machine/left_behind.hpp"
-#include "engine/tuning/trials.hpp"
 
 namespace nearfield::choosing {
 namespace {
@@ -121,13 +120,14 @@ std::vector<Ranked> estimate(const team::Shape& shape, std::string_view override
 // keep out all that go another way: one has the last place.
 std::vector<const Algorithm*> rank(const team::Shape& shape, std::vector<Ranked>& rows) {
   using namespace tuning::constants;
-  const bool oversubscribed = shape.oversubscribed();
-  const double without_hope = oversubscribed ? hopeless_oversubscribed : shape.size > 2 ? hopeless_several : hopeless;
-  const std::size_t most = oversubscribed ? candidates_oversubscribed : candidates;
+  const double without_hope = shape.oversubscribed() ? hopeless_oversubscribed
+                              : shape.size > 2       ? hopeless_several
+                                                     : hopeless;
   std::vector<const Algorithm*> worth = tuning::rank(rows, without_hope, rows.size());
   const auto other = std::ranges::find_if(worth, [&](const Algorithm* row) { return row->reach != worth[0]->reach; });
-  if (other - worth.begin() >= std::ptrdiff_t(most) && other != worth.end()) std::iter_swap(&worth[most - 1], other);
-  worth.resize(std::min(worth.size(), most));
+  if (other - worth.begin() >= std::ptrdiff_t(candidates) && other != worth.end())
+    std::iter_swap(&worth[candidates - 1], other);
+  worth.resize(std::min<std::size_t>(worth.size(), candidates));
   return worth;
 }
 
@@ -147,11 +147,6 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   Chosen chosen;
   std::vector<Ranked> rows = estimate(shape, override_text, call);
   if (rows.empty()) return chosen;
-  for (const Ranked& each : rows) {
-    const Touched touched = touched_by(shape, *each.row, call);
-    chosen.leaves =
-        std::max(chosen.leaves, touched.taken * machine::most_left_behind(shape.states, shape.machine, touched.all));
-  }
   chosen.promising = rank(shape, rows);
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
   if (staged != rows.end()) chosen.staged = staged->row;
@@ -167,7 +162,7 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
     rows = estimate(moved, override_text, call);
     for (const Algorithm* row : rank(moved, rows))
       if (std::ranges::find(chosen.promising, row) == chosen.promising.end() &&
-          chosen.promising.size() < tuning::Trials::most_candidates)
+          chosen.promising.size() < tuning::constants::candidates)
         chosen.promising.push_back(row);
   }
   return chosen;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
+#include <utility>
 
 #include "engine/choosing/decisions.hpp"
 #include "engine/choosing/tuned.hpp"
@@ -17,31 +17,29 @@ using tuning::pace, tuning::size_class;
 
 namespace {
 
-// All members' moments of the block's calls, by slots.
-tuning::Agreed agree(CollectiveContext& context, const tuning::Trials& trials) {
-  using tuning::Moment, tuning::Timing;
-  const Timing timing = !trials.together()                 ? Timing::each
-                        : context.shape().oversubscribed() ? Timing::from_first_to_last
-                                                           : Timing::together;
-  const std::span<const Moment> mine = trials.block();
+// A round as all members have seen it, by slots.
+tuning::Round agree(CollectiveContext& context, Collective collective, const tuning::Round& mine) {
+  const bool apart = collectives::rooted(collective) || context.shape().oversubscribed();
   const std::uint64_t seq = context.next_slot();
-  std::memcpy(context.reserve_slot(seq), mine.data(), mine.size_bytes());
-  context.publish_slot(seq, mine.size_bytes());
+  std::memcpy(context.reserve_slot(seq), &mine, sizeof mine);
+  context.publish_slot(seq, sizeof mine);
   context.meet_slots(seq);
-  return tuning::of_all(context.size(), mine.size(), timing, [&](int r, std::size_t i) {
-    Moment theirs;
-    std::memcpy(&theirs, context.slot(r, seq) + i * sizeof theirs, sizeof theirs);
-    return theirs;
-  });
+  return tuning::of_all(std::size_t(context.size()), apart ? tuning::Inside::most : tuning::Inside::least,
+                        [&](std::size_t r) {
+                          tuning::Round theirs;
+                          std::memcpy(&theirs, context.slot(int(r), seq), sizeof theirs);
+                          return theirs;
+                        });
 }
 
-// Calls of a block that count. Among ranks that share CPUs a few tell little: the first ones by another row meet ranks
-// in other places, and where ranks run ahead each does several in its turn.
-unsigned timed_calls(const team::Shape& shape, Collective collective, double estimate) {
+// Calls of a block that count: many where each tells little, which is so of short ones, and of those of ranks that
+// share CPUs, since the first ones by another row meet ranks in other places, and where ranks run ahead each does
+// several in its turn.
+unsigned calls_of_block(const team::Shape& shape, Collective collective, double estimate) {
   using namespace tuning::constants;
-  if (!shape.oversubscribed()) return block_timed;
-  const double least = collectives::rooted(collective) ? block_ahead : block_timed;
-  return unsigned(std::clamp<double>(long_block / estimate, least, block_oversubscribed));
+  const bool share = shape.oversubscribed();
+  const double least = share && collectives::rooted(collective) ? block_ahead : block_least;
+  return unsigned(std::clamp<double>(block_time / estimate, least, share ? block_oversubscribed : block_most));
 }
 
 }  // namespace
@@ -72,12 +70,9 @@ void Chooser::override_with(std::string_view text) {
     for (Cell& cell : of_collective) cell = {};
 }
 
-const tuning::Trials* Chooser::trials_of(Collective collective, std::size_t bytes) const {
-  return cell_of(collective, bytes).tuner.get();
-}
-
-void Chooser::decide(Collective collective, std::size_t bytes, const Algorithm& row, const Algorithm& staged) {
-  cell_of(collective, bytes).rows = {&row, &staged};
+const tuning::Selector* Chooser::selector_of(Collective collective, std::size_t bytes) const {
+  const Cell& cell = cell_of(collective, bytes);
+  return cell.measured ? &cell.measured->selector : nullptr;
 }
 
 Chooser::Rows Chooser::rows_for(const Call& call) const {
@@ -130,7 +125,7 @@ void Chooser::split(const Call& call, Cell& first) {
   std::unique_ptr<Cell> longer;
   for (std::size_t i = ends.size(); i-- > 0;) {
     auto cell = std::make_unique<Cell>();
-    cell->part = std::uint8_t(i + 1);
+    cell->first = false;
     if (i + 1 < ends.size()) cell->upto = ends[i + 1];
     cell->longer = std::move(longer);
     longer = std::move(cell);
@@ -147,71 +142,44 @@ void Chooser::begin(const Call& call, Cell& cell) {
   cell.rows = {chosen.best, chosen.staged};
   cell.event = 0;
   if (!tries_ || chosen.promising.size() < 2) return;
-  const bool rooted = collectives::rooted(call.collective);
-  cell.tuner = std::make_unique<Tuner>(std::move(chosen.promising), chosen.cost, rooted || shape().oversubscribed(),
-                                       timed_calls(shape(), call.collective, chosen.cost));
-  std::vector<double> leaves;
-  for (const Row row : cell.tuner->rows) leaves.push_back(left_behind(shape(), *row, call));
-  cell.tuner->may_leave(leaves, chosen.leaves);
-  cell.event = cell.calls + pace().first;
+  std::vector<float> leaves;
+  for (const Row row : chosen.promising) leaves.push_back(float(left_behind(shape(), *row, call)));
+  cell.measured = std::make_unique<Measured>(
+      Measured{std::move(chosen.promising),
+               {std::move(leaves), calls_of_block(shape(), call.collective, chosen.cost), cell.calls + pace().first}});
+  cell.event = cell.measured->selector.event();
 }
 
-// The word that tells when all try this cell again; nullptr: never.
-Atomic<std::uint32_t>* Chooser::revisit(const Call& call, const Cell& cell) const {
-  return cell.part < ChooserControlBlock::parts
-             ? &words_->revisit[std::size_t(call.collective)][size_class(call.bytes)][cell.part]
-             : nullptr;
-}
-
-// The next call of a decided cell that is not like others: all look for a revisit, the first member also takes times.
-std::uint64_t Chooser::next_watched(const Cell& cell) const {
-  if (cell.part >= ChooserControlBlock::parts) return 0;
-  const std::uint64_t next_epoch = (cell.calls / pace().epoch + 1) * pace().epoch;
-  return team_->rank() == 0 ? std::min(next_epoch, cell.calls + pace().watch) : next_epoch;
-}
-
-// Such a call has taken so many nanoseconds.
-void Chooser::watch(const Call& call, Cell& cell, std::uint64_t nanoseconds) {
-  auto& word = *revisit(call, cell);
-  Tuner& tuner = *cell.tuner;
-  const std::uint64_t epoch = cell.calls / pace().epoch;
-  if (cell.calls % pace().epoch == 0 && word.load(std::memory_order_relaxed) == std::uint32_t(epoch)) {
-    tuner.restart(cell.calls);
-    cell.event = tuner.event();
-    return;
-  }
-  cell.event = next_watched(cell);
+void Chooser::report(const Call& call, const Measured& measured) const {
   if (team_->rank() != 0) return;
-  const bool asked = std::int32_t(word.load(std::memory_order_relaxed) - std::uint32_t(epoch)) > 0;
-  if (tuner.due(float(nanoseconds), waiting::nanoseconds()) && !asked)
-    word.store(std::uint32_t(epoch + 2), std::memory_order_relaxed);
-}
-
-void Chooser::report(const Call& call, const Tuner& tuner) const {
-  if (team_->rank() != 0) return;
-  Decision found{call.collective, call.bytes,          team_->size(), tuner.row(tuner.best())->name,
-                 tuner.tried(),   tuner.tried_calls(), tuner.spent()};
+  const tuning::Selector& selector = measured.selector;
+  Decision found{call.collective,
+                 call.bytes,
+                 team_->size(),
+                 measured.rows[selector.incumbent()]->name,
+                 {},
+                 unsigned(selector.calls()),
+                 selector.beyond()};
+  for (unsigned i = 0; i < measured.rows.size(); ++i)
+    found.tried.push_back({measured.rows[i]->name, selector.nanoseconds(i)});
   log_line(LogLevel::info, "%s of %zu bytes on %d ranks: %s (tried %s; %u calls, %.1f us beyond the best)",
            collectives::name(found.collective), found.bytes, found.ranks, found.algorithm,
            tuning::describe(found.tried).c_str(), found.calls, found.beyond_best_ns / 1e3);
   if (decisions_are_kept()) keep(std::move(found));
 }
 
-Chooser::Row Chooser::run_trial(CollectiveContext& context, const Call& call, Cell& cell) {
-  Tuner& tuner = *cell.tuner;
-  const Row row = tuner.row(tuner.current());
+Chooser::Row Chooser::run_measured(CollectiveContext& context, const Call& call, Cell& cell) {
+  auto& [rows, selector] = *cell.measured;
+  const Row row = rows[selector.current()];
+  const bool settled = selector.settled();
   const std::uint64_t entered = waiting::nanoseconds();
   const Row ran = Rows{row, cell.rows.staged}.run(context, call);
-  const std::uint64_t left = waiting::nanoseconds();
-  const bool ended = tuner.over(cell.calls, ran == row, {entered, left}, [&] { return agree(context, tuner); });
-  cell.event = tuner.event();
+  const bool ended = selector.over(cell.calls, ran == row, {entered, waiting::nanoseconds()},
+                                   [&](const tuning::Round& mine) { return agree(context, call.collective, mine); });
+  cell.event = selector.event();
   if (!ended) return ran;
-  cell.rows.row = tuner.row(tuner.best());
-  cell.skips = {};
-  if (tuner.decided()) {
-    report(call, tuner);
-    cell.event = next_watched(cell);
-  }
+  if (const Row now = rows[selector.incumbent()]; now != std::exchange(cell.rows.row, now)) cell.skips = {};
+  if (!settled && selector.settled()) report(call, *cell.measured);
   return ran;
 }
 
@@ -220,31 +188,23 @@ bool Chooser::event_ready(CollectiveContext& context, const Call& call, const Ce
     const Row row = rows_for(call).row;
     return !row || row_ready(context, call, row);  // none: all turn elsewhere at once
   }
-  const Tuner& tuner = *cell.tuner;
-  if (tuner.decided()) return row_ready(context, call, cell.rows.row);
-  // The end of a block is agreed on.
-  return !tuner.ends_block() && row_ready(context, call, tuner.row(tuner.current()));
+  const tuning::Selector& selector = cell.measured->selector;
+  return !selector.ends_round() && row_ready(context, call, cell.measured->rows[selector.current()]);
 }
 
 Chooser::Row Chooser::perform_slowly(CollectiveContext& context, const Call& call, Cell& cell) {
-  if (!cell.rows.row) {
-    Cell* first = &cell;
-    if (cell.part == 0 && !cell.longer) {
-      split(call, cell);
-      while (call.bytes > first->upto) first = first->longer.get();
-      if (first != &cell) {  // this call was counted where it does not belong
-        cell.calls = 0;
-        ++first->calls;
-      }
+  if (cell.rows.row) return run_measured(context, call, cell);
+  Cell* first = &cell;
+  if (cell.first && !cell.longer) {
+    split(call, cell);
+    while (call.bytes > first->upto) first = first->longer.get();
+    if (first != &cell) {  // this call was counted where it does not belong
+      cell.calls = 0;
+      ++first->calls;
     }
-    begin(call, *first);
-    return first->rows.row ? first->rows.run(context, call, first->skips) : nullptr;
   }
-  if (!cell.tuner->decided()) return run_trial(context, call, cell);
-  const std::uint64_t start = waiting::nanoseconds();
-  const Row ran = cell.rows.run(context, call, cell.skips);
-  watch(call, cell, waiting::nanoseconds() - start);
-  return ran;
+  begin(call, *first);
+  return first->rows.row ? first->rows.run(context, call, first->skips) : nullptr;
 }
 
 }  // namespace nearfield::choosing

@@ -1,5 +1,5 @@
-// What has been chosen for the calls of one context: by the model, by a file, and by trials (tuning/trials.hpp) on
-// which all members agree.
+// What has been chosen for the calls of one context: by the model, by a file, and by measurement (tuning/selector.hpp),
+// on which all members agree.
 //
 // A cell is a class of lengths of one collective; where a row applies to a part of a class only, the class has a cell
 // for each part. So whatever a cell has chosen applies to all its calls.
@@ -9,22 +9,18 @@
 #include <string>
 
 #include "engine/choosing/choose.hpp"
+#include "engine/choosing/skips.hpp"
 #include "engine/tuning/lengths.hpp"
-#include "engine/tuning/trials.hpp"
+#include "engine/tuning/selector.hpp"
 
 namespace nearfield::choosing {
 
 // What the first member of a team tells the others, in the team's annex.
 struct ChooserControlBlock {
-  static constexpr std::size_t parts = 2;  // of a class: others are never tried again
-  Choosing choosing;                       // NEARFIELD_CHOOSE
-  char algorithm[512];                     // NEARFIELD_ALGORITHM
+  Choosing choosing;    // NEARFIELD_CHOOSE
+  char algorithm[512];  // NEARFIELD_ALGORITHM
   // Row + 1 of the tables that a file asks for, 0: none (tuned.hpp): the fastest, and of those that need no reach.
   std::uint8_t tuned[collectives::collective_count][64][2];
-  // Relaxed: a cell's epoch of calls from which on all try again. It lies so far ahead that every member synchronises
-  // with the first one before it gets there (no member is an epoch ahead of another), and so loads what has been
-  // stored.
-  alignas(team::line) Atomic<std::uint32_t> revisit[collectives::collective_count][64][parts];
 };
 
 // Of the first member of every team.
@@ -85,7 +81,7 @@ class Chooser {
     // ask. Every call that runs the chosen rows comes through here, also where one member alone times it: what is
     // skipped must be equal on all.
     const collectives::Algorithm* run(context::CollectiveContext& context, const collectives::Call& call,
-                                      tuning::Skips& skips) const {
+                                      Skips& skips) const {
       if (row->reach == collectives::staged) [[likely]] {
         row->run(context, call);
         return row;
@@ -99,9 +95,7 @@ class Chooser {
       else skips.failed();
       return ran;
     }
-    const collectives::Algorithm* next(const tuning::Skips& skips) const {
-      return staged && skips.pending() ? staged : row;
-    }
+    const collectives::Algorithm* next(const Skips& skips) const { return staged && skips.pending() ? staged : row; }
   };
   Rows rows_for(const collectives::Call& call) const;
 
@@ -109,24 +103,24 @@ class Chooser {
   void override_with(std::string_view text);
   const std::string& override_text() const { return text_; }
 
-  // The trials of a length; nullptr: it has none.
-  const tuning::Trials* trials_of(collectives::Collective collective, std::size_t bytes) const;
-  // Has a decided cell use these rows; tests.
-  void decide(collectives::Collective collective, std::size_t bytes, const collectives::Algorithm& row,
-              const collectives::Algorithm& staged);
+  // What measures a length; nullptr: nothing does.
+  const tuning::Selector* selector_of(collectives::Collective collective, std::size_t bytes) const;
 
  private:
   using Row = const collectives::Algorithm*;
-  using Tuner = tuning::Tuner<collectives::Algorithm>;
+  struct Measured {
+    std::vector<Row> rows;
+    tuning::Selector selector;
+  };
   // In one line: a call looks at one of them.
   struct alignas(64) Cell {
     std::uint64_t calls = 0, event = 1;  // the call that is not run as the others, 0: none
     std::size_t upto = ~std::size_t{0};  // bytes
     Rows rows;
-    tuning::Skips skips;
-    std::uint8_t part = 0;  // of the class
-    std::unique_ptr<Tuner> tuner;
-    std::unique_ptr<Cell> longer;  // of the same class
+    Skips skips;
+    bool first = true;                   // part of the class
+    std::unique_ptr<Measured> measured;  // the rows that are compared
+    std::unique_ptr<Cell> longer;        // of the same class
   };
   Cell& cell_of(collectives::Collective collective, std::size_t bytes) {
     Cell* cell = &cells_[std::size_t(collective)][tuning::size_class(bytes)];
@@ -146,16 +140,13 @@ class Chooser {
     return row->ready && row->ready(context, call);
   }
   bool event_ready(context::CollectiveContext& context, const collectives::Call& call, const Cell& cell) const;
-  // Calls that are not run as those before: the first, and those of trials.
+  // Calls that are not run as those before: the first, and those of duels.
   Row perform_slowly(context::CollectiveContext& context, const collectives::Call& call, Cell& cell);
-  Row run_trial(context::CollectiveContext& context, const collectives::Call& call, Cell& cell);
+  Row run_measured(context::CollectiveContext& context, const collectives::Call& call, Cell& cell);
   void split(const collectives::Call& call, Cell& first);
   void begin(const collectives::Call& call, Cell& cell);
   Chosen choose_for(const collectives::Call& call) const;
-  Atomic<std::uint32_t>* revisit(const collectives::Call& call, const Cell& cell) const;
-  std::uint64_t next_watched(const Cell& cell) const;
-  void watch(const collectives::Call& call, Cell& cell, std::uint64_t nanoseconds);
-  void report(const collectives::Call& call, const Tuner& tuner) const;
+  void report(const collectives::Call& call, const Measured& measured) const;
 
   const team::Team* team_ = nullptr;
   const team::Shape& shape() const { return team_->shape(); }

@@ -1,11 +1,12 @@
-// What trials have decided in this process, kept where somebody reports it at the end (NEARFIELD_STATS_FILE).
+// What has been chosen by measurement in this process, kept where somebody reports it at the end
+// (NEARFIELD_STATS_FILE).
 #pragma once
 #include <cstddef>
 #include <vector>
 
 #include "engine/base/function_ref.hpp"
 #include "engine/collectives/operations.hpp"
-#include "engine/tuning/trials.hpp"
+#include "engine/tuning/selector.hpp"
 
 namespace nearfield::choosing {
 
@@ -15,7 +16,7 @@ struct Decision {
   int ranks;
   const char* algorithm;  // the one that was chosen
   std::vector<tuning::Tried> tried;
-  unsigned calls;         // that the trials took
+  unsigned calls;         // of duels
   double beyond_best_ns;  // what these took beyond calls by the chosen one
 };
 

@@ -2,8 +2,8 @@
 // such calls of that context, or again and again, by what was chosen when the operation was planned.
 #pragma once
 #include "engine/choosing/chooser.hpp"
+#include "engine/choosing/skips.hpp"
 #include "engine/context/pool.hpp"
-#include "engine/tuning/back_off.hpp"
 
 namespace nearfield::choosing {
 
@@ -33,7 +33,7 @@ class QueuedCall final : public context::Task {
   std::vector<std::size_t> parts_;
   FurtherChoosers* const choosers_ = nullptr;  // none: it is planned
   const Chooser::Rows planned_;
-  tuning::Skips skips_;
+  Skips skips_;
 };
 
 }  // namespace nearfield::choosing

@@ -24,7 +24,7 @@ struct Algorithm {
   // Instead of `run`: does the shares of ranks [first, last), on whichever member runs
   // (context::CollectiveContext::work_together).
   void (*share)(context::CollectiveContext&, const Call&, int first, int last) = nullptr;
-  // Returns whether a call may be worth a trial of this row (tuning/trials.hpp); nullptr: always.
+  // Returns whether a call may be worth a trial of this row (tuning/selector.hpp); nullptr: always.
   bool (*worth)(const Shape&, const Call&) = nullptr;
   // Lines that a rank and its peers take from each other, as a multiple of those of its send buffer
   // (choosing::left_behind); less for results that a peer has stored and that are only read later.

@@ -1,6 +1,6 @@
 #include "engine/hierarchy/chooser.hpp"
 
-#include <numeric>
+#include <span>
 
 #include "engine/hierarchy/groups.hpp"
 #include "engine/tuning/lengths.hpp"
@@ -36,31 +36,34 @@ void run(const HierarchyAlgorithm& row, Hierarchy& hierarchy, const Call& call, 
   else host();
 }
 
-// All ranks' times of a block's calls as one of each, or one for all of them, by an allreduce of ours.
-tuning::Agreed agree(Hierarchy& hierarchy, const tuning::Trials& trials) {
-  std::vector<float> mine = tuning::of_one(trials.moments()).times;
-  const bool oversubscribed = hierarchy.shape().node.oversubscribed();
-  if (trials.together() || oversubscribed)
-    mine = {std::accumulate(mine.begin(), mine.end(), 0.0f) / float(mine.size())};
-  tuning::Agreed all{std::vector<float>(mine.size())};
+// A round as all ranks have seen it (tuning/selector.hpp), by an allreduce of ours.
+tuning::Round agree(Hierarchy& hierarchy, Collective collective, const tuning::Round& mine) {
+  const bool apart = collectives::rooted(collective) || hierarchy.shape().node.oversubscribed();
+  const float sign = apart ? 1 : -1;  // the most, or the least
+  const auto whole = [](const tuning::Block& block) { return block.inside + block.between; };
+  const float seen[] = {sign * mine.incumbent.inside, sign * mine.challenger.inside, whole(mine.incumbent),
+                        whole(mine.challenger)};
+  float all[std::size(seen)];
   Call call{.collective = Collective::allreduce};
   call.type = reducing::Type::f32;
-  call.op = trials.together() ? reducing::Op::max : oversubscribed ? reducing::Op::sum : reducing::Op::min;
+  call.op = reducing::Op::max;
   call.fold = reducing::fold(call.op, call.type);
-  call.count = mine.size();
-  call.bytes = mine.size() * sizeof mine[0];
-  call.send = mine.data();
-  call.recv = all.times.data();
+  call.count = std::size(seen);
+  call.bytes = sizeof seen;
+  call.send = seen;
+  call.recv = all;
   reduce_by_leaders(hierarchy, call);
-  if (call.op == reducing::Op::sum) all.times[0] /= float(hierarchy.size());
-  return all;
+  return {{sign * all[0], all[2] - sign * all[0]}, {sign * all[1], all[3] - sign * all[1]}};
 }
 
-void report(const Hierarchy& hierarchy, const Call& call, const tuning::Tuner<HierarchyAlgorithm>& tuner) {
+void report(const Hierarchy& hierarchy, const Call& call, std::span<const HierarchyAlgorithm* const> rows,
+            const tuning::Selector& selector) {
   if (hierarchy.rank() != 0) return;
+  std::vector<tuning::Tried> tried;
+  for (unsigned i = 0; i < rows.size(); ++i) tried.push_back({rows[i]->name, selector.nanoseconds(i)});
   log_line(LogLevel::info, "%s of %zu bytes on %d ranks of %d nodes: %s (tried %s)", collectives::name(call.collective),
-           call.bytes, hierarchy.size(), hierarchy.nodes(), tuner.row(tuner.best())->name,
-           tuning::describe(tuner.tried()).c_str());
+           call.bytes, hierarchy.size(), hierarchy.nodes(), rows[selector.incumbent()]->name,
+           tuning::describe(tried).c_str());
 }
 
 }  // namespace
@@ -83,14 +86,13 @@ void HierarchyChooser::begin(const Hierarchy& hierarchy, const Call& call, Cell&
     rows.push_back({&row, fits || standing == Standing::forced ? standing : Standing::excluded, row.cost(shape, call),
                     row.run ? Ranked::near_best : Ranked::always});
   }
-  auto promising = tuning::rank(rows, net_hopeless, tuning::Trials::most_candidates);
+  cell.rows = tuning::rank(rows, net_hopeless, candidates);
   cell.row = rows[0].row;
-  if (!tries_ || promising.size() < 2) return;
-  const double cost = rows[0].cost;
-  const bool brief = cost < net_brief;
-  cell.tuner = std::make_unique<Tuner>(std::move(promising), cost, collectives::rooted(call.collective),
-                                       brief ? net_timed : net_timed_long,
-                                       cell.calls + (brief ? tuning::pace().first : net_first_long));
+  if (!tries_ || cell.rows.size() < 2) return;
+  const bool brief = rows[0].cost < net_brief;
+  cell.selector =
+      std::make_unique<tuning::Selector>(std::vector<float>(cell.rows.size()), brief ? net_timed : net_timed_long,
+                                         cell.calls + (brief ? tuning::pace().first : net_first_long));
 }
 
 const HierarchyAlgorithm* HierarchyChooser::perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {
@@ -98,21 +100,22 @@ const HierarchyAlgorithm* HierarchyChooser::perform(Hierarchy& hierarchy, const 
   if (!cell.row) [[unlikely]]
     begin(hierarchy, call, cell);
   ++cell.calls;
-  if (!cell.tuner || !cell.tuner->tries(cell.calls)) {
+  if (!cell.selector || cell.calls != cell.selector->event()) {
     // Of a class of lengths the shorter ones may be too short for it.
     const HierarchyAlgorithm& row =
         cell.row->applies(hierarchy.shape(), call) ? *cell.row : rows_of(call.collective)[0];
     run(row, hierarchy, call, host);
     return row.run ? &row : nullptr;
   }
-  Tuner& tuner = *cell.tuner;
-  const HierarchyAlgorithm& row = *tuner.row(tuner.current());
+  tuning::Selector& selector = *cell.selector;
+  const HierarchyAlgorithm& row = *cell.rows[selector.current()];
+  const bool settled = selector.settled();
   const std::uint64_t entered = waiting::nanoseconds();
   run(row, hierarchy, call, host);
-  if (tuner.over(cell.calls, true, {entered, waiting::nanoseconds()}, [&] { return agree(hierarchy, tuner); })) {
-    cell.row = tuner.row(tuner.best());
-    if (tuner.decided()) report(hierarchy, call, tuner);
-  }
+  selector.over(cell.calls, true, {entered, waiting::nanoseconds()},
+                [&](const tuning::Round& mine) { return agree(hierarchy, call.collective, mine); });
+  cell.row = cell.rows[selector.incumbent()];
+  if (!settled && selector.settled()) report(hierarchy, call, cell.rows, selector);
   return row.run ? &row : nullptr;
 }
 

@@ -1,8 +1,5 @@
-// What has been chosen for the calls of a communicator over several nodes: by the model and by trials
-// (tuning/trials.hpp), in which the host's own algorithm takes part. Nodes have clocks of their own, so each rank takes
-// the time that it was in a call: of a call in which all wait for all, the shortest counts, which is that of the last
-// to come (where ranks share CPUs, the mean: it matters who runs meanwhile); of one with a root, the longest of a
-// block.
+// What has been chosen for the calls of a communicator over several nodes: by the model and by measurement
+// (tuning/selector.hpp), in which the host's own algorithm takes part.
 //
 // Floating-point results must not depend on who was faster: all rows but the host's combine in the same order, and the
 // host's is no candidate for such types.
@@ -10,7 +7,7 @@
 #include <memory>
 
 #include "engine/hierarchy/rows.hpp"
-#include "engine/tuning/trials.hpp"
+#include "engine/tuning/selector.hpp"
 
 namespace nearfield::hierarchy {
 
@@ -35,11 +32,11 @@ class HierarchyChooser {
   const HierarchyAlgorithm* perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host);
 
  private:
-  using Tuner = tuning::Tuner<HierarchyAlgorithm>;
   struct Cell {
     std::uint64_t calls = 0;
     const HierarchyAlgorithm* row = nullptr;
-    std::unique_ptr<Tuner> tuner;
+    std::vector<const HierarchyAlgorithm*> rows;  // that are compared
+    std::unique_ptr<tuning::Selector> selector;
   };
   // Of each class of lengths; reductions whose result depends on the order of operands are a class of their own.
   struct Cells {

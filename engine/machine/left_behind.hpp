@@ -1,4 +1,4 @@
-// What a call leaves behind in caches, for the caller to pay when it comes back to its buffers (trials.hpp).
+// What a call leaves behind in caches, for the caller to pay when it comes back to its buffers (tuning/selector.hpp).
 #pragma once
 #include <algorithm>
 
@@ -20,14 +20,6 @@ inline double left_behind(const PairCosts& pair, const PairStates& states, const
   const double quickest = states.front().line;
   const bool apart = quickest > 0 && pair.line > quickest && !like(pair.line, quickest);
   return pair.left * part_that_stays(touched, apart || machine.own == 0 ? machine.cache : machine.own);
-}
-
-// The same in the state in which it is most: what looks like more is something else.
-inline double most_left_behind(const PairStates& states, const Machine& machine, double touched) {
-  double most = 0;
-  for (const PairCosts& each : states)
-    if (each.line > 0) most = std::max(most, left_behind(each, states, machine, touched));
-  return most;
 }
 
 }  // namespace nearfield::machine

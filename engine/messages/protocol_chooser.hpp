@@ -1,33 +1,24 @@
-// Which way a large message takes where its sender's memory can be reached: by trials (tuning/trials.hpp). Memory that
-// calls of the kernel alone can reach has cells of its own.
+// By which protocol a large message goes whose sender's memory can be reached (tuning/selector.hpp). Memory that calls
+// of the kernel alone can reach has cells of its own.
 //
-// The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times bursts, from the
-// acceptance of a message when no other of the cell is under way until none is. All of a burst go one way, and its time
-// is divided by their number. What ways leave behind (a sender that writes to its buffer again fetches back the lines
-// that the receiver has read) is paid between them, and a burst through copy buffers holds what its sender does
-// meanwhile. So blocks are long, and what counts is all of their time, from the end of the first burst on.
+// The receiver chooses, per sender and class of lengths. It times bursts: one begins when a message is accepted while
+// no other of the cell is under way, and ends when none is. All messages of a burst go by one protocol.
 //
-// A message whose sender may compute meanwhile is tried as well, unless some senders were asked in vain.
-// Once that is decided its receiver copies it, and copy buffers serve the next ones, whose sender fills them when it
-// sends.
+// In a ping-pong the time of a message is also that of the other direction, whose receiver may have a duel as well. So
+// the two of a pair take turns by the clock: each begins blocks in slices of its own.
 //
-// In a ping-pong that time is also the other way's, whose receiver may try ways as well. So the two of a pair take
-// turns by the clock: each begins blocks in slices of its own.
-//
-// Once copy buffers have won, the receiver advises the sender to fill them without waiting to be asked. Now and then
-// the sender offers the choice again (Offers), so that the receiver sees when the cell has changed.
+// Where copy buffers have won, the receiver advises the sender to fill them without asking. The sender asks again after
+// some messages (Offers), so that the receiver can look again. A message whose sender may compute takes part in duels
+// as well, unless some senders were asked in vain; else its receiver copies it.
 #pragma once
 #include <algorithm>
 #include <memory>
-#include <numeric>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/messages/blocks.hpp"
 #include "engine/tuning/lengths.hpp"
-#include "engine/tuning/trials.hpp"
+#include "engine/tuning/selector.hpp"
 
 namespace nearfield::messages {
 
@@ -42,11 +33,10 @@ class ProtocolChooser {
     bool timed = false;    // then over() is told when it was accepted and when it was through
     bool advised = false;  // the next ones need not ask
   };
-  // What the first message of a cell is told; ns.
+  // What the first message of a cell is told, in ns.
   struct Estimate {
     double one_copy;
-    // What it leaves behind where programs write to their buffers again: now, and in any state of the machine.
-    double leaves_now = 0, leaves = 0;
+    double leaves = 0;          // that one copy leaves behind where programs write to their buffers again
     bool staged_first = false;  // two copies should take less with that
   };
   // Whether messages are tried whose sender does not wait for them: until some were in no call when they were asked,
@@ -62,31 +52,25 @@ class ProtocolChooser {
     auto& cell = cell_[mapped][bytes];
     if (!cell) cell = std::make_unique<Cell>(mapped, mapped && by_calls ? 3 : 2, estimate);
     Cell& c = *cell;
-    const State* const ways = c.ways;
-    ++c.calls;
-    const bool decided = c.trials.decided(), advised = decided && ways[c.trials.best().id] == State::staged;
+    const tuning::Selector& selector = c.selector;
+    c.calls += c.stands_for;
     if (c.open++ == 0) {
-      c.timed = decided ? advised || watches(c) : c.trials.tries(c.calls) && (turn || c.in_block);
-      c.in_block |= c.timed && !decided;
+      c.timed = c.calls >= selector.event() && (turn || selector.in_block());
       c.accepted = c.began = ~std::uint64_t{0};
       c.burst = 0;
     }
     if (++c.burst > tuning::constants::longest_burst) c.timed = false;  // one that does not end tells nothing
-    const bool tried = c.timed && !decided;
-    if (!attended && !tried) {
-      c.timed = false;  // another way than the others of its burst, perhaps
-      return {mapped ? State::direct : State::by_calls, false, advised};
-    }
-    // Not what is best so far: that may be known without what it leaves behind, and spoils the trials of the other
-    // direction.
-    const State way = ways[tried ? c.trials.current().id : decided ? c.trials.best().id : 0];
+    const bool advised = selector.settled() && !c.timed && c.ways[selector.incumbent()] == State::staged;
+    c.stands_for = advised ? tuning::constants::unasked : 1;
+    if (!attended && !c.timed) return {mapped ? State::direct : State::by_calls, false, advised};
+    const State way = c.ways[c.timed ? selector.current() : selector.incumbent()];
     if (way == State::by_calls && !by_calls) return {State::direct};
     return {way, c.timed, advised};
   }
 
   // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed; `asked`: for so
-  // many ns it waited for its sender's answer, which will not be asked once copy buffers have won. Returns whether that
-  // has decided its cell.
+  // many ns it waited for its sender's answer, which will not be asked once copy buffers have won. Returns whether each
+  // protocol of the cell has been tried with that.
   bool over(std::uint64_t bytes, tuning::Moment moment, std::uint64_t asked = 0, bool mapped = true) {
     const auto& cell = cell_[mapped][bytes];
     if (!cell) return false;
@@ -99,33 +83,23 @@ class ProtocolChooser {
     }
     if (--c.open) return false;
     if (!c.timed) {
-      c.mixed = true;
+      c.selector.interrupt();
       return false;
     }
     // By a clock that stands still while they wait for answers.
     moment.entered = c.accepted - c.asked;
     moment.left -= c.asked += c.began - c.accepted;
-    if (!c.trials.decided()) {
-      c.bursts.push_back(float(c.burst));
-      if (c.bursts.size() == 1) c.mixed = false;
-      if (c.trials.over(c.calls, true, moment, [&] { return c.of_one_message(); }, c.burst)) {
-        c.in_block = false;
-        c.bursts.clear();
-      }
-      return c.trials.decided();
-    }
-    const float each = float(moment.left - moment.entered) / float(c.burst);
-    if (c.trials.due(each, moment.left)) c.trials.restart(c.calls);
-    return false;
+    const bool settled = c.selector.settled();
+    c.selector.over(c.calls, true, moment, [](const tuning::Round& mine) { return mine; }, c.burst);
+    return !settled && c.selector.settled();
   }
 
-  // pre: over() has said that it is decided. `name`: of a way.
+  // pre: over() has said that all have been tried. `name`: of a way.
   std::string describe(std::uint64_t bytes, bool mapped, const char* (*name)(State)) const {
     const Cell& c = *cell_[mapped][bytes];
     std::vector<tuning::Tried> tried;
-    for (const auto& each : c.trials.candidates())
-      tried.push_back({name(c.ways[each.id]), each.times.empty() ? 0 : c.trials.estimate(each)});
-    return std::string(name(c.ways[c.trials.best().id])) + " (tried " + tuning::describe(tried) + ")";
+    for (unsigned i = 0; i < c.selector.rows(); ++i) tried.push_back({name(c.ways[i]), c.selector.nanoseconds(i)});
+    return std::string(name(c.ways[c.selector.incumbent()])) + " (tried " + tuning::describe(tried) + ")";
   }
 
  private:
@@ -133,57 +107,31 @@ class ProtocolChooser {
   static constexpr State staged_before_direct[] = {State::staged, State::direct, State::by_calls};
   struct Cell {
     Cell(bool mapped, std::size_t candidates, const Estimate& estimate)
-        : trials(candidates, estimate.one_copy, false, messages_timed(estimate.one_copy)),
-          ways(!mapped                 ? all + 1
+        : ways(!mapped                 ? all + 1
                : estimate.staged_first ? staged_before_direct
-                                       : all) {
-      double now[std::size(all)];
-      for (std::size_t i = 0; i < std::size(all); ++i) now[i] = ways[i] == State::staged ? 0 : estimate.leaves_now;
-      trials.may_leave(std::span(now).first(candidates), estimate.leaves);
+                                       : all),
+          selector(leaves(candidates, estimate), messages(estimate.one_copy)) {}
+    std::vector<float> leaves(std::size_t candidates, const Estimate& estimate) const {
+      std::vector<float> each;
+      for (std::size_t i = 0; i < candidates; ++i)
+        each.push_back(ways[i] == State::staged ? 0 : float(estimate.leaves));
+      return each;
     }
-    static unsigned messages_timed(double one_copy) {
-      const double most = tuning::constants::long_block / one_copy;
-      return unsigned(std::clamp<double>(most, tuning::Trials::most_timed, tuning::constants::messages_timed));
+    static unsigned messages(double one_copy) {
+      using namespace tuning::constants;
+      return unsigned(std::clamp<double>(block_time / one_copy, block_least, messages_timed));
     }
-    tuning::Agreed of_one_message() const {
-      tuning::Agreed agreed = tuning::of_one(trials.moments());
-      for (std::size_t i = 0; i < agreed.times.size(); ++i) agreed.times[i] /= bursts[1 + i];
-      const float messages = std::accumulate(bursts.begin() + 1, bursts.end(), 0.0f);
-      agreed.between *= float(agreed.times.size()) / messages;
-      if (!mixed) agreed.whole = whole(messages);
-      return agreed;
-    }
-    // Of long blocks without the longest way from burst to burst, where the program may have done something else.
-    float whole(float messages) const {
-      const auto block = trials.block();
-      auto time = float(block.back().left - block.front().left);
-      if (block.size() <= 1 + tuning::constants::whole_without_longest) return time / messages;
-      float longest = 0, its = 0;
-      for (std::size_t i = 1; i < block.size(); ++i) {
-        const auto period = float(block[i].left - block[i - 1].left);
-        if (period > longest) longest = period, its = bursts[i];
-      }
-      return (time - longest) / (messages - its);
-    }
-    tuning::Trials trials;
     const State* const ways;
+    tuning::Selector selector;
     std::uint64_t calls = 0;
-    std::uint64_t watched = 0;              // turn of the watch
+    unsigned stands_for = 1;                // messages for which the next one is counted, since some did not ask
     std::uint64_t accepted = 0, began = 0;  // when the first message of the burst was, and was first copied; ns
     std::uint64_t asked = 0;                // what messages have waited for answers so far, ns
     unsigned open = 0;                      // messages under way
     unsigned burst = 0;                     // messages of it so far
     bool timed = false;                     // it is
-    bool in_block = false;
-    bool mixed = false;           // others lie between the bursts of the block
-    std::vector<float> bursts{};  // messages of those of the block
   };
   ByMessageLength<std::uint8_t> in_vain_;
-  // One in so many messages, whichever it is that begins a burst.
-  static bool watches(Cell& c) {
-    const std::uint64_t turn = c.calls / tuning::pace().watch;
-    return std::exchange(c.watched, turn) != turn;
-  }
   ByMessageLength<std::unique_ptr<Cell>> cell_[2];  // by calls alone, mapped
 };
 
@@ -198,7 +146,7 @@ class Offers {
     left -= attended || ++skipped_ % unsigned(tuning::constants::fewer_offers) == 0;
     return true;
   }
-  void advised(std::uint64_t bytes, bool mapped) { left_[mapped][bytes] = std::uint8_t(tuning::pace().watch); }
+  void advised(std::uint64_t bytes, bool mapped) { left_[mapped][bytes] = std::uint8_t(tuning::constants::unasked); }
 
  private:
   ByMessageLength<std::uint8_t> left_[2];

@@ -255,8 +255,7 @@ ProtocolChooser::Estimate Transfers::estimate(const reach::MemoryMapper& mapper,
   const Machine& machine = mailboxes_.process().machine();
   const PairStates states = machine::pair_states(machine);
   const double left = machine::left_behind(pair, states, machine, 2 * bytes);
-  const double most = machine::most_left_behind(states, machine, 2 * bytes);
-  return {mapper.time(bytes), left * bytes, most * bytes, pair.line > 0 && pair.copy + left > pair.fill + pair.empty};
+  return {mapper.time(bytes), left * bytes, pair.line > 0 && pair.copy + left > pair.fill + pair.empty};
 }
 
 State Transfers::try_way(Request& request, bool by_calls, bool attended, bool mapped) {

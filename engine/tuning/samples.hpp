@@ -21,10 +21,15 @@
 #include <utility>
 
 #include "engine/base/globals.hpp"
-#include "engine/tuning/change.hpp"
+#include "engine/tuning/constants.hpp"
 #include "engine/tuning/lengths.hpp"
 
 namespace nearfield::tuning {
+
+inline bool differs(float now, float known) {
+  constexpr auto factor = float(constants::changed);
+  return now > factor * known || now * factor < known;
+}
 
 // Rows: the number of their `family` (Globals::best_row); how many `kinds`; for lengths up to 2^first and `count` - 1
 // classes beyond, `clearly(kind, than, group)`, the part of the cost of `than` at which a kind is better,

@@ -1,10 +1,12 @@
-// What the model chooses where the cores of a machine come closer to each other, or move apart.
+// What the model chooses, also where the cores of a machine move apart; which calls do not ask for buffers.
 #include "engine/choosing/choose.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "engine/choosing/skips.hpp"
 
 namespace nearfield::choosing {
 namespace {
@@ -56,7 +58,6 @@ TEST(Choosing, RowsOfOtherStatesAreTriedAsWell) {
   const Chosen both = choose(two({near_state, far_state}, near_state), "", megabyte);
   EXPECT_NE(both.best->reach, collectives::staged);
   EXPECT_TRUE(has_staged(both.promising));
-  EXPECT_GE(both.leaves, far_state.left * row(Collective::allreduce, "direct").taken * (1 << 19));
   const Chosen one = choose(two({near_state}, near_state), "", megabyte);
   EXPECT_FALSE(has_staged(one.promising));
   EXPECT_EQ(one.best, both.best);
@@ -68,7 +69,7 @@ TEST(Choosing, RowsOfOtherStatesAreTriedAsWell) {
 TEST(Choosing, OrdersDoNotKeepOutWhatGoesAnotherWay) {
   const Chosen chosen = choose(members(8, {near_state}, near_state), "", {Collective::alltoall, 16 << 10});
   EXPECT_NE(chosen.best->reach, collectives::staged);
-  EXPECT_EQ(chosen.promising.size(), tuning::constants::candidates_oversubscribed);
+  EXPECT_EQ(chosen.promising.size(), tuning::constants::candidates);
   EXPECT_TRUE(has_staged(chosen.promising));
 }
 
@@ -83,6 +84,23 @@ TEST(Choosing, MembersOfSeveralCachesDoNotMove) {
   const std::vector<const Algorithm*> rows = choose(shape, "", megabyte).promising;
   shape.states[2] = {.line = 900, .own = 0.018, .copy = 5, .left = 9, .fill = 0.01, .empty = 0.01};
   EXPECT_EQ(choose(shape, "", megabyte).promising, rows);
+}
+
+TEST(Skips, DoubleUpToALimit) {
+  Skips skips;
+  const auto skipped = [&] {
+    unsigned calls = 0;
+    while (skips.skip()) ++calls;
+    return calls;
+  };
+  EXPECT_EQ(skipped(), 0u);
+  for (const unsigned calls : {2u, 4u, 8u, 16u, 32u, 64u, 64u, 64u}) {
+    skips.failed();
+    EXPECT_EQ(skipped(), calls);
+  }
+  skips.worked();
+  skips.failed();
+  EXPECT_EQ(skipped(), 2u);
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
-// What all who try rows share: rankings, agreements, the back-off, classes of lengths.
+// What all who try rows share: rankings, agreements, classes of lengths.
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "engine/tuning/agreement.hpp"
-#include "engine/tuning/back_off.hpp"
 #include "engine/tuning/lengths.hpp"
 #include "engine/tuning/ranking.hpp"
+#include "engine/tuning/selector.hpp"
 
 namespace nearfield::tuning {
 namespace {
@@ -46,43 +45,18 @@ TEST(Ranking, SomeAreTriedAlwaysAndSomeNever) {
 }
 
 // Two members, the second of which comes late and leaves early.
-TEST(Agreement, ACallTakesFromTheLastEntryToTheLastLeaving) {
-  constexpr Moment moments[2][3] = {{{0, 10}, {20, 50}, {60, 90}}, {{5, 8}, {30, 45}, {70, 95}}};
-  const auto at = [&](int r, std::size_t i) { return moments[r][i]; };
-  const Agreed each = of_all(2, 3, Timing::each, at);
-  EXPECT_EQ(each.times, (std::vector<float>{20, 25}));
-  EXPECT_EQ(each.between, (22 + 25) / 2.0f);
-  const Agreed together = of_all(2, 3, Timing::together, at);
-  EXPECT_EQ(together.times, (std::vector<float>{25}));  // the first: 30 to 50, 60 to 90
-  const Agreed sharing = of_all(2, 3, Timing::from_first_to_last, at);
-  EXPECT_EQ(sharing.times, (std::vector<float>{37.5}));  // 20 to 95
-  EXPECT_EQ(sharing.between, 0);
-}
-
-TEST(Agreement, AloneAllCallsCount) {
-  const Moment moments[] = {{0, 10}, {30, 60}};
-  const Agreed agreed = of_one(moments);
-  EXPECT_EQ(agreed.times, (std::vector<float>{10, 30}));
-  EXPECT_EQ(agreed.between, 20);
-}
-
-TEST(BackOff, DoublesUpToALimit) {
-  Skips skips;
-  const auto skipped = [&] {
-    unsigned calls = 0;
-    while (skips.skip()) ++calls;
-    return calls;
+TEST(Agreement, CountsTheLastMemberToComeOrTheOneThatIsKeptLongest) {
+  const Round seen[] = {{{40, 10}, {20, 10}}, {{15, 25}, {30, 20}}};
+  const auto member = [&](std::size_t i) { return seen[i]; };
+  const auto is = [](const Block& block, float inside, float between) {
+    EXPECT_EQ(block.inside, inside);
+    EXPECT_EQ(block.between, between);
   };
-  EXPECT_EQ(skipped(), 0u);
-  for (const unsigned calls : {2u, 4u, 8u, 16u, 32u, 64u, 64u, 64u}) {
-    skips.failed();
-    EXPECT_EQ(skipped(), calls);
-  }
-  skips.worked();
-  skips.failed();
-  EXPECT_EQ(skipped(), 2u);
-  BackOff pause;
-  for (int i = 0; i < 200; ++i) EXPECT_GE(pause.lengthen(1000, std::uint64_t{1} << 62), 1000u);
+  const Round least = of_all(2, Inside::least, member), most = of_all(2, Inside::most, member);
+  is(least.incumbent, 15, 35);
+  is(least.challenger, 20, 30);
+  is(most.incumbent, 40, 10);
+  is(most.challenger, 30, 20);
 }
 
 TEST(Lengths, AClassEndsAtAPowerOfTwo) {

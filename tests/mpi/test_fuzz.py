@@ -9,12 +9,10 @@ from tests.mpi.resident import Jobs
 # Host, ranks and seed of programs that have failed.
 ONCE_FAILED: list[tuple[str, int, int]] = []
 EVERY = hosts("mpich", "openmpi", "impi")
-IMPI = [pytest.param("impi", marks=[*EVERY[2].marks, pytest.mark.full])]
 
 
-# Under Intel MPI a step of threads hung once, and did not when its seed (977646704, 3 ranks) was run again.
 @pytest.mark.every_host
-@pytest.mark.parametrize("host", [*hosts("mpich", "openmpi"), *IMPI])
+@pytest.mark.parametrize("host", EVERY)
 def test_random_programs(jobs: Jobs, host: str) -> None:
     search(jobs, host, 3, seconds=3)
 

@@ -104,12 +104,15 @@ def works_by_host(call: Call, on: On, form: str) -> bool:
     truncation, or wrong results of Iallgatherv. Intel MPI 2021.19: Ialltoallw in place ends with a truncation when the types
     of blocks differ. Grids with periodic dimensions of 1 and 2: MPICH 5.0.2 pairs blocks as Nearfield does, Open MPI 5.0.11
     only in its blocking forms, Intel MPI 2021.19 never. Between two groups MPICH 5.0.2 hangs in MPI_Reduce_scatter on what
-    was split, and is not asked about what only moves; Open MPI truncates blocks whose ends count them in different types.
+    was split, and is not asked about what only moves; its Ireduce_scatter in place aborts where the blocks of a rank before
+    are shorter than its own ("memory ranges overlap"). Open MPI truncates blocks whose ends count them in different types.
     """
     name = call.name
     if name == "allgatherv":
         used = {id(side.kinds[0]) for side in call.sends + call.receives if side}
         return len(used) == 1 and not call.types
+    if name == "reduce_scatter" and call.in_place and form != "blocking" and VENDOR == "MPICH":
+        return False
     if name in OF_NEIGHBOURS and on.near.ambiguous:
         return {"MPICH": True, "Open MPI": form == "blocking"}.get(VENDOR, False)
     if name == "alltoallw" and VENDOR == "Open MPI" and len(call.sends) == 1:
