@@ -32,23 +32,6 @@ void tree(CollectiveContext& context, const Call& call) {
   lengths.report();
 }
 
-// For oversubscribed teams: all members meet, so that one event wakes all, instead of the root waking one after
-// another.
-void met(CollectiveContext& context, const Call& call) {
-  const std::uint64_t seq = context.next_slot();
-  std::byte* const mine = context.reserve_slot(seq);
-  if (context.rank() == call.root) stage(mine, call.send, call.bytes);
-  context.publish_slot(seq, call.bytes);
-  context.meet_slots(seq);
-  Lengths lengths(context, call);
-  if (context.rank() != call.root) {
-    const std::size_t bytes = context.slot_bytes(call.root, seq);
-    lengths.look(bytes);
-    put(call.recv, context.slot(call.root, seq), std::min(bytes, call.bytes));
-  }
-  lengths.report();
-}
-
 void pipeline(CollectiveContext& context, const Call& call) {
   const auto stores = stores_for(context.shape(), double(call.bytes) * (context.size() + 1));
   const auto* in = static_cast<const std::byte*>(call.send);
@@ -109,10 +92,6 @@ double slots_cost(const Shape& s, const Call& call) {
          constants::slot_payload_line * line_within(s, s.size);
 }
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call)); }
-double met_cost(const Shape& s, const Call& call) {
-  return constants::met_bcast * meeting(s) + (s.oversubscribed() ? 0 : hop_from_root(s)) +
-         copying(s, 2 * in_bytes(call), 0) + constants::slot_payload_line * line_within(s, s.size);
-}
 double pipeline_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 1);
   if (!s.oversubscribed()) return pipelined(s, n, filling(s, n, all), emptying(s, n, all));
@@ -136,8 +115,6 @@ constexpr Algorithm rows[] = {
     with_ready({"tree", Collective::bcast, down_fits, down_cost, dense<tree>,
                 "payload along the team's tree, up to 4 KiB", staged, nullptr, worth_climbing},
                rings_ready),
-    {"met", Collective::bcast, fits_slot, met_cost, dense<met>,
-     "payload in the root's slot, and all meet; up to 4 KiB"},
     with_ready(
         {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
         chunks_ready),

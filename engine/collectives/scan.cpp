@@ -1,8 +1,8 @@
 // Scan and Exscan: the operands of all members up to us, or before us, combined from left to right in rank order.
 //
-// Operands that fit a slot are published, and every member combines those it needs: when all have met, or when those
-// below have published theirs, so that lower members run ahead. Longer ones go through rounds of copy buffers, or, of
-// Scan, along a chain of results that peers can reach: 1/p of the arithmetic, but p steps one after another.
+// Operands that fit a slot are published, and every member combines those it needs when the members below have
+// published theirs, so that lower members run ahead. Longer ones go through rounds of copy buffers, or, of Scan, along
+// a chain of results that peers can reach: 1/p of the arithmetic, but p steps one after another.
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/slots.hpp"
 
@@ -16,13 +16,6 @@ void combine_own(const CollectiveContext& context, const Call& call, void* out, 
   const auto ours = all.first(std::size_t(context.rank()) + includes_own);
   if (ours.size() == 1) put(out, ours[0], count * (call.bytes / call.count));
   else if (ours.size() > 1) combine(call, out, ours, count);
-}
-
-void slots(CollectiveContext& context, const Call& call) {
-  all_by_slots(
-      context, call.send, call.bytes,
-      [&](std::uint64_t seq) { operands(context, call.send, [&](int r) { return context.slot(r, seq); }); },
-      [&](std::uint64_t) { combine_own(context, call, call.recv, context.inputs(), call.count); });
 }
 
 // Members do not wait for those above them.
@@ -90,9 +83,6 @@ void chain(CollectiveContext& context, const Call& call) {
 }
 
 // ---- estimates (costs.hpp), of the last member
-double slots_cost(const Shape& s, const Call& call) {
-  return meeting_to_look(s) + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
-}
 double from_below_cost(const Shape& s, const Call& call, double ahead) {
   return collecting(s, ahead) + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
@@ -120,10 +110,6 @@ constexpr Algorithm below_row(Collective collective) {
   return {"below",    collective,        fits_slot,
           below_cost, from_below<Slots>, "payload in slots, who has those below combines; up to 4 KiB"};
 }
-constexpr Algorithm slots_row(Collective collective) {
-  return {"slots",    collective, fits_slot,
-          slots_cost, slots,      "payload in slots, all meet and combine their own; up to 4 KiB"};
-}
 constexpr Algorithm rounds_row(Collective collective) {
   return {"rounds", collective, always, rounds_cost, rounds, "rounds of copy buffers, everybody combines its own"};
 }
@@ -131,12 +117,11 @@ constexpr Algorithm rounds_row(Collective collective) {
 constexpr Algorithm of_scan[] = {
     line_row(Collective::scan),
     below_row(Collective::scan),
-    slots_row(Collective::scan),
     rounds_row(Collective::scan),
     {"chain", Collective::scan, always, chain_cost, chain,
      "between user buffers: the result of the member below and our own operand", recv_buffers}};
 constexpr Algorithm of_exscan[] = {line_row(Collective::exscan), below_row(Collective::exscan),
-                                   slots_row(Collective::exscan), rounds_row(Collective::exscan)};
+                                   rounds_row(Collective::exscan)};
 
 }  // namespace
 

@@ -26,31 +26,6 @@ void small(CollectiveContext& context, const Call& call) {
   lengths.report();
 }
 
-// A line for each member, which reads no more than that, and the root is further ahead than by slots.
-void lines(CollectiveContext& context, const Call& call) {
-  const int p = context.size(), me = context.rank();
-  const std::uint64_t last = context.next_line(unsigned(p - 1));
-  const auto line_of = [&](int member) { return last - std::uint64_t((call.root - member + p) % p - 1); };
-  Lengths lengths(context, call);
-  if (me == call.root) {
-    const auto* in = static_cast<const std::byte*>(call.send);
-    for (int i = 1; i < p; ++i) {
-      const int member = (me + i) % p;
-      stage(context.reserve_line(line_of(member)), in + member * call.bytes, call.bytes);
-      context.publish_line(line_of(member), call.bytes);
-    }
-    put(call.recv, in + me * call.bytes, call.bytes);
-  } else {
-    const std::byte* const from = context.wait_line(call.root, line_of(me));
-    const std::size_t bytes = context.line_bytes(call.root, line_of(me));
-    lengths.look(bytes);
-    put(call.recv, from, std::min(bytes, call.bytes));
-  }
-  context.finish_line(last);
-  lengths.report();
-}
-bool lines_ready(CollectiveContext& context, const Call&) { return context.line_ready(unsigned(context.size() - 1)); }
-
 void tree(CollectiveContext& context, const Call& call) {
   Lengths lengths(context, call);
   rooted_by_tree(context, call.bytes * std::size_t(context.size()), [&]<class Ring>(std::uint64_t seq, Ring) {
@@ -117,22 +92,12 @@ void shares(CollectiveContext& context, const Call& call, int first, int last) {
         exchanged_block(context, call.root, r), store);
 }
 
-bool lines_fit(const Shape& s, const Call& call) {
-  return call.bytes <= context::line_payload && unsigned(s.size) <= context::lines / 2;
-}
-double lines_cost(const Shape& s, const Call& call) {
-  const double most = context::lines / 2.0 / (s.size - 1), ahead = std::min(double(constants::lines_ahead), most);
-  return hop_from_root(s, ahead) + copying(s, 2 * in_bytes(call), 0);
-}
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call) * s.size); }
 
 constexpr Algorithm rows[] = {
     with_ready({"line", Collective::scatter, all_fit_line, blocks::line, small<Lines>,
                 "all blocks in a line of the root's deep ring, up to 120 bytes together"},
                Lines::ready),
-    with_ready({"lines", Collective::scatter, lines_fit, lines_cost, lines,
-                "each block in a line of its own of the root's deep ring, up to 120 bytes"},
-               lines_ready),
     with_ready({"slots", Collective::scatter, all_fit_slot, blocks::slots, small<Slots>,
                 "all blocks in the root's slot, up to 4 KiB together"},
                Slots::ready),

@@ -1,12 +1,13 @@
 // Copy kernels.
 //
-// temporal the lines stay in the cache, for data that will be read soon
-// claiming as temporal, for lines that another core holds: it takes whole lines over without fetching them first
-//            (rep movsb, whose stores are ordered before later ones like any others). 64 KiB through a copy buffer took
-//            0.42 of the time of vector stores with the cores far apart on one CPU, three times as much on another
-// vector as temporal, always by vector loads and stores, whatever the C library would choose streaming non-temporal
-// stores: out of the cache a copy then costs two memory transfers per byte instead of three
-// hybrid a part temporal, a part streaming (Stores)
+//   temporal    the lines stay in the cache, for data that will be read soon
+//   claiming    as temporal, for lines that another core holds: it takes whole lines over without fetching them first
+//               (rep movsb, whose stores are ordered before later ones like any others). 64 KiB through a copy buffer
+//               took 0.42 of the time of vector stores on one CPU with the cores far apart, three times as much on
+//               another
+//   vector      as temporal, always by vector loads and stores, whatever the C library would choose
+//   streaming   non-temporal stores: out of the cache a copy costs two memory transfers per byte instead of three
+//   hybrid      a part temporal, a part streaming (Stores)
 #pragma once
 #include <cstddef>
 #include <cstdint>

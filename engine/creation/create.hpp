@@ -13,7 +13,7 @@ Result<std::unique_ptr<team::Team>> create_team(team::Process& process, int rank
 // Called instead by a member that cannot take part: all members get an Error.
 void decline_team(int size, team::Bootstrap& bootstrap);
 // Returns the length of a member's block. `leader`: the first member, with that many bytes of
-// Process::SharedConfiguration.
+// Services::begin_configuration.
 std::size_t block_bytes(bool leader, std::size_t shared_configuration_bytes);
 
 }  // namespace nearfield::creation

@@ -1,9 +1,8 @@
 // Allgather, Gather and Scatter over nodes.
 //
-//   leader   a node's blocks are put together by (taken apart at) its leader, which has one part for each node
-//   lanes    each rank's block crosses by its own lane; (scatter: before that, gather, allgather: after that) the
-//   root's
-//            node or all nodes do their part with the blocks of whole lanes
+//   leader   the leader of a node puts its blocks together (or takes them apart); there is one part for each other node
+//   lanes    each rank's block crosses by its own lane. The root's node, or all nodes, put whole lanes together: before
+//            that in a scatter, after that in a gather or allgather
 #include "engine/hierarchy/blocks.hpp"
 #include "engine/hierarchy/groups.hpp"
 

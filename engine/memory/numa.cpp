@@ -68,7 +68,7 @@ Result<Census> where(const void* at, std::size_t bytes) {
 
 std::size_t room(int node, const std::string& root) {
   const std::string text = contents(root + "/sys/devices/system/node/node" + std::to_string(node) + "/meminfo");
-  const auto bytes_behind = [&](std::string_view name, std::size_t absent) {  // "Process 0 MemFree:  123 kB"
+  const auto bytes_behind = [&](std::string_view name, std::size_t absent) {  // "Node 0 MemFree:  123 kB"
     const std::size_t at = text.find(name);
     return at == text.npos ? absent : std::size_t(std::strtoull(text.c_str() + at + name.size(), nullptr, 10)) << 10;
   };

@@ -39,8 +39,8 @@ struct Envelope {
 
 // eager: the payload is the message. eager_synchronous: the payload begins with the offset of a Transfer, which the
 // receiver marks as matched. buffers: the payload is a BuffersNote. transfer: it is the offset of a Transfer that is
-// offered. withdraw: what the sender would like to take back, a Transfer or the first buffer. fastbox: of a ring, and
-// its capacity.
+// offered. withdraw: the sender asks to cancel the message whose Transfer or first buffer the payload names. fastbox:
+// the offset of a ring, and its capacity.
 enum class Kind : std::uint32_t { none, eager, eager_synchronous, buffers, transfer, withdraw, fastbox, skip };
 
 struct alignas(64) Record {

@@ -135,9 +135,8 @@ bool Channels::take_in(int member, const Record* record, std::uint64_t word, Sin
     if (!sink.deliver(member, word, *record)) break;
     from.ring.take(word);
     any_came = true;
-    // What is behind the last that was waited for is left for its own receive, which takes it from here without it
-    // being kept meanwhile; and where nothing is behind it, a look would take from the writer the line that it fills
-    // next.
+    // Stop at the last message that anyone waits for: later ones are matched from here without being kept, and a look
+    // at an empty ring would take from the writer the line that it fills next.
     if (awaited && !sink.awaits()) break;
     if (i == in_one_poll || !(record = from.ring.look(word))) break;
   }

@@ -13,9 +13,9 @@
 // before the message has ended.
 //
 // A message begins only while an eighth of all is free, one that nobody has matched holds an eighth at most and goes on
-// only while a quarter is free, so those that are matched mostly find something. Nobody waits for what others hold,
-// though: what is free may lie in pieces, or be held by messages that are received last, and a receiver releases a
-// buffer only when it has the next one. A matched message that finds nothing goes on through the spare buffer. One that
+// only while a quarter is free, so those that are matched mostly find something. No message waits for
+// buffers of another: free space may be fragmented, and a receiver releases a buffer only when it has the next one, so
+// waiting could deadlock. A matched message that finds nothing goes on through the spare buffer. One that
 // finds nothing to begin with travels in its record, or stays where it is (transfers.hpp).
 //
 // Threads: everything here needs the messenger's lock, which fill() and drain() let go while they copy.

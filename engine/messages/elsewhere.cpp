@@ -66,7 +66,8 @@ Matcher::Meeting Matcher::meet_elsewhere(const Envelope& message, Tokens*& asked
     if (receive && receive->elsewhere)
       claimed = lock_.by_progress_thread() ? Claim::later : receive->elsewhere->claim(message.tag, asked);
     if (claimed == Claim::other) continue;
-    // A later one may be promised to it. But so may this one, which is not known yet, and the oldest comes first.
+    // The receive may be promised to a later message, but this one might still get it. Nobody knows yet, so it waits:
+    // receives match the oldest message first.
     if (claimed == Claim::later) return {nullptr, true};
     if (receive) take(*receive);
     if (claimed == Claim::no) continue;

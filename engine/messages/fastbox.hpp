@@ -10,8 +10,9 @@
 //
 // Where the reader looks next lies what was written one turn before, a header or payload. It is no header to the
 // reader, since it has not the number of the record that is awaited there: the writer sees to that before it publishes
-// the record in front of it, and nobody writes there between that and the header itself. So an old word costs the
-// writer a load of a line that it has, where a store would take the line from the reader, and wait.
+// the record in front of it, and nobody writes there between that and the header itself. The
+// check is cheap, since the writer owns that line. Clearing the word every time would need a store, which takes the
+// line from the reader.
 //
 // A record that does not fit before the end of the ring goes to its beginning, behind a `skip`.
 #pragma once

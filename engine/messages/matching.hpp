@@ -3,8 +3,8 @@
 // Both are lists in order of arrival, which are simply searched; a list in which a search took long gets an index: a
 // hash table of first-in-first-out lists by (context, source, tag), where wildcards are keys like others. A posted
 // receive is in one of these lists; a message looks into the four that may hold a receive for it and takes the oldest.
-// An unexpected message is in all four, so that a receive finds the oldest one for it at the head of one. What senders
-// take back is found by another such table, by names, from the first such search on that took long.
+// An unexpected message is in all four, so that a receive finds the oldest one for it at the head of one. Cancelled
+// sends are looked up by name; the first slow lookup builds a second hash table.
 #pragma once
 #include <memory>
 #include <vector>

@@ -101,7 +101,7 @@ class Transfers {
   // Its sender was asked for copy buffers and has not begun. Whether the message goes on without them, because that
   // lasts too long.
   bool ask_no_more(Protocols& protocols, Request& request);
-  // An answer behind which we do not look again: what is not listed may be another message's from then on.
+  // The last answer to this Transfer. After it, an unlisted Transfer may already be another message's.
   void acknowledge(int member, std::uint64_t transfer, State state);
   void release(Request& request);
   void forget(const Request& request);

@@ -102,7 +102,7 @@ class Team {
   std::span<Peer* const> peers() const { return peer_; }
   MemberControlBlock& words(int member) const { return *member_[member]; }
   std::uint32_t mappers() const { return mappers_; }  // mask of the memory mappers that all members have
-  // Configuration that the first member keeps for the others (Process::SharedConfiguration).
+  // Configuration that the first member keeps for the others (Services::begin_configuration).
   std::byte* shared_configuration() const { return shared_configuration_; }
 
   // The context of blocking calls, and those of calls that may overlap others.

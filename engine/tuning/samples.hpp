@@ -2,7 +2,7 @@
 // alone, and goes on to find out.
 //
 //   first uses    one of some is timed, of each row in turn, the first of each not counted; else the best of others.
-//                 What counts is the second of a row's times from below: one is short by luck, where the other side
+//                 A row is judged by its second-lowest time: one is short by luck, where the other side
 //                 came late, and any number are long, since others had the CPU
 //   then          the best; it is timed now and then, and now and then another row has another chance
 //   a change      of the best row's cost that stays: all are tried again

@@ -115,7 +115,7 @@ def lengths(row: str) -> list[tuple[int, int]]:
     """Two of which a row carries both, in a call of four ranks."""
     if row == "line":
         return [(32, 64)]
-    if row in ("slots", "tree", "met", "below"):
+    if row in ("slots", "tree", "below"):
         return [(640, 960)]
     if row == "oneshot":
         return [(16000, 16384)]

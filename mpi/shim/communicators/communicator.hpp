@@ -111,6 +111,7 @@ bool revoked_slowly(MPI_Comm comm);
 inline bool revoked(MPI_Comm comm) { return may_be_revoked.load(std::memory_order_relaxed) && revoked_slowly(comm); }
 void look_for_revoked();  // notices revocation by other ranks
 void note_revoked();
+int note_error_of_host(int code);  // it may be a revocation: from then on calls query the host; returns the code
 
 Communicator* communicator_slowly(MPI_Comm comm);
 // Collective. Makes the team, or the hierarchy (over_nodes.cpp), if possible.

@@ -28,6 +28,11 @@ void note_revoked() {
   may_be_revoked.store(true, std::memory_order_relaxed);
 }
 
+int note_error_of_host(int code) {
+  if (host.Comm_is_revoked) may_be_revoked.store(true, std::memory_order_relaxed);
+  return code;
+}
+
 bool revoked_slowly(MPI_Comm comm) {
   int flag = 0;
   if (host.Comm_is_revoked && host.Comm_is_revoked(comm, &flag) == MPI_SUCCESS && flag) return true;

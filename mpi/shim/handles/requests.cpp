@@ -316,7 +316,7 @@ void say_what_is_cut(int partner, std::uint64_t bytes, std::uint64_t room) {
 
 int raised_by_host(int code) {
   *reported = code != MPI_SUCCESS;
-  return code;
+  return *reported ? note_error_of_host(code) : code;
 }
 
 MPI_Comm raised_on(MPI_Comm comm) { return comm != host.comm_null && communicator_of(comm) ? comm : host.world; }

@@ -124,7 +124,7 @@ const std::vector<Formula>& formulas() {
   constexpr auto all = [](double p) { return p * (p - 1); };
   constexpr auto below = [](double p) { return p * (p - 1) / 2; };
   static const std::vector<Formula> table = {
-      {"bcast", {"line", "slots", "tree", "met", "pipeline", "direct", "direct-pull"}, once},
+      {"bcast", {"line", "slots", "tree", "pipeline", "direct", "direct-pull"}, once},
       {"reduce", {"line", "slots", "pipeline"}, once},
       {"reduce", {"partitioned", "direct", "direct-blocks"}, folded},
       {"allreduce", {"slots", "oneshot"}, all},
@@ -132,12 +132,12 @@ const std::vector<Formula>& formulas() {
       {"allgather", {"slots", "rounds", "pull-", "push-"}, all},
       {"alltoall", {"rounds", "pull-", "push-"}, all},
       {"gather", {"line", "slots", "pipeline", "direct"}, once},
-      {"scatter", {"line", "lines", "slots", "pipeline", "direct"}, once},
+      {"scatter", {"line", "slots", "pipeline", "direct"}, once},
       {"reduce_scatter_block", {"rounds", "direct"}, all},
       {"reduce_scatter", {"slots", "rounds", "direct"}, once},
-      {"scan", {"below", "slots", "rounds"}, below},
+      {"scan", {"below", "rounds"}, below},
       {"scan", {"chain"}, once},
-      {"exscan", {"below", "slots", "rounds"}, below},
+      {"exscan", {"below", "rounds"}, below},
   };
   return table;
 }
@@ -150,19 +150,16 @@ const std::vector<Formula>& formulas_of_short_calls() {
   static const std::vector<Formula> table = {
       {"barrier", {"slots"}, all},
       {"bcast", {"line", "slots", "tree"}, once},
-      {"bcast", {"met"}, all},
       {"reduce", {"line", "tree"}, once},
       {"allreduce", {"slots"}, all},
       {"allreduce", {"tree"}, twice},
       {"allgather", {"slots"}, all},
       {"gather", {"line", "tree"}, once},
-      {"scatter", {"line", "lines", "slots"}, once},
+      {"scatter", {"line", "slots"}, once},
       {"reduce_scatter", {"line", "tree"}, twice},
       {"reduce_scatter", {"slots"}, all},
       {"scan", {"line", "below"}, below},
-      {"scan", {"slots"}, all},
       {"exscan", {"line", "below"}, below},
-      {"exscan", {"slots"}, all},
   };
   return table;
 }

@@ -83,15 +83,16 @@ int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   *last_algorithm = by_host;
   *went_to_host = true;
   const HostScope scope;
+  const auto noted = [](int code) { return code == MPI_SUCCESS ? code : note_error_of_host(code); };
   if (!counting()) [[likely]]
-    return call();
+    return noted(call());
   Tally& t = tally(collective);
   t.calls.fetch_add(1, std::memory_order_relaxed);
   t.host[std::size_t(reason)].fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t start = waiting::nanoseconds();
   const int code = call();
   t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
-  return code;
+  return noted(code);
 }
 
 // Compares the calls of all ranks before one that goes to the host although the communicator has a team.
