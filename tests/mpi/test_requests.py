@@ -14,7 +14,8 @@ SERVED = EVERYTHING.but("messages")
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 @pytest.mark.parametrize("host", hosts())
 def test_arrays_of_every_kind_complete_in_every_way(host: str, ranks: int) -> None:
-    good_scenarios(host, ranks, "requests_arrays", "requests_troubles", served=SERVED)
+    scenarios = ("requests_arrays", "requests_asked", "requests_troubles", "requests_cancels")
+    good_scenarios(host, ranks, *scenarios, served=SERVED)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

@@ -8,6 +8,7 @@ static int (*cu_copy)(uintptr_t, uintptr_t, size_t);
 static int (*cu_push)(void*);
 static int (*cu_pop)(void**);
 static void* primary;
+static int* fails;     /* whether copies fail */
 static int is_on_host; /* the memory of this rank's buffers */
 
 static int* room(int n) {
@@ -148,6 +149,7 @@ static void load(const char* library) {
   cu_copy = (int (*)(uintptr_t, uintptr_t, size_t))dlsym(cuda, "cuMemcpy");
   cu_push = (int (*)(void*))dlsym(cuda, "cuCtxPushCurrent_v2");
   cu_pop = (int (*)(void**))dlsym(cuda, "cuCtxPopCurrent_v2");
+  fails = (int*)dlsym(cuda, "fails");
   int (*init)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
   int (*retain)(void**, int) = (int (*)(void**, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
   REQUIRE(!init(0) && !retain(&primary, 0), "no device");
@@ -173,6 +175,52 @@ SCENARIO(devices) {
   test(300);
   test(40000);
   test(400000);
+}
+
+static int raised;
+static void count_raised(MPI_Comm* comm, int* code, ...) { (void)comm, (void)code, ++raised; }
+
+/* What is received cannot be copied to the device of the odd ranks: each call calls their error handler once. */
+SCENARIO(devices_failing) {
+  enum { n = 300 };
+  MPI_Errhandler handler;
+  MPI_Barrier(MPI_COMM_WORLD);
+  is_on_host = rank % 2 == 0;
+  if (!is_on_host) load(argv[1]);
+  int *const got = room(n * size), given[n * 64];
+  memset(given, 0, sizeof given);
+  MPI_Comm_create_errhandler(count_raised, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler); /* which gets those of calls that do not wait */
+  if (fails) *fails = 1;
+  for (int op = 0; op < 10; ++op) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_SUCCESS;
+    raised = 0;
+    if (op >= 8) MPI_Isend(given, n, MPI_INT, (rank + 1) % size, 0, MPI_COMM_WORLD, &request);
+    switch (op) {
+      case 0: code = MPI_Bcast(got, n, MPI_INT, 0, MPI_COMM_WORLD); break;
+      case 1: MPI_Ibcast(got, n, MPI_INT, 0, MPI_COMM_WORLD, &request); break;
+      case 2: code = MPI_Allgather(given, n, MPI_INT, got, n, MPI_INT, MPI_COMM_WORLD); break;
+      case 3: MPI_Iallgather(given, n, MPI_INT, got, n, MPI_INT, MPI_COMM_WORLD, &request); break;
+      case 4: code = MPI_Allreduce(given, got, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD); break;
+      case 5: MPI_Iallreduce(given, got, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request); break;
+      case 6: code = MPI_Alltoall(given, n, MPI_INT, got, n, MPI_INT, MPI_COMM_WORLD); break;
+      case 7: code = MPI_Scatter(given, n, MPI_INT, got, n, MPI_INT, 0, MPI_COMM_WORLD); break;
+      case 8: code = MPI_Recv(got, n, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); break;
+      default: {
+        MPI_Request receive;
+        MPI_Irecv(got, n, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD, &receive);
+        code = MPI_Wait(&receive, MPI_STATUS_IGNORE);
+      }
+    }
+    if (request != MPI_REQUEST_NULL && op < 8) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(raised == !is_on_host && (code != MPI_SUCCESS) == !is_on_host, "operation %d: code %d, raised %d times", op,
+          code, raised);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  if (fails) *fails = 0;
+  MPI_Errhandler_free(&handler);
 }
 
 /* The sums of a communicator's first calls, of floats that begin at rank 0 on a device: the same as all others. */

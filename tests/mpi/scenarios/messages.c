@@ -53,6 +53,47 @@ static void errors(void) {
   MPI_Comm_free(&comm);
 }
 
+/* Persistent buffered sends: each start sends what is there then, and is complete whatever the receiver does. */
+static void buffered_again(void) {
+  enum { longest = 5000, rounds = 12 };
+  static const int lengths[] = {0, 1, 100, longest};
+  const int peer = (rank + 1) % size, before = (rank + size - 1) % size;
+  char* const attached = malloc(1 << 20);
+  MPI_Datatype pairs;
+  MPI_Type_vector(longest / 2, 1, 2, MPI_INT, &pairs);
+  MPI_Type_commit(&pairs);
+  MPI_Buffer_attach(attached, 1 << 20);
+  for (int k = 0; k < 6; ++k) {
+    const int n = k < 4 ? lengths[k] : longest / 2, sparse = k >= 4;
+    static int out[longest], in[longest];
+    MPI_Request request;
+    if (sparse) MPI_Bsend_init(out, 1, pairs, k == 5 ? MPI_PROC_NULL : peer, k, MPI_COMM_WORLD, &request);
+    else MPI_Bsend_init(out, n, MPI_INT, peer, k, MPI_COMM_WORLD, &request);
+    for (int round = 0; round < rounds; ++round) {
+      int flag = round % 4 < 2;
+      const double start = now();
+      for (int i = 0; i < longest; ++i) out[i] = 1000 * rank + 7 * round + i;
+      if (round % 2) MPI_Start(&request);
+      else MPI_Startall(1, &request);
+      if (round % 3 == 0) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+      while (!flag && now() < start + 10) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+      REQUIRE(flag, "%d ints, round %d", n, round);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    for (int round = 0; round < rounds && k != 5; ++round) {
+      memset(in, -1, sizeof in);
+      MPI_Recv(in, n, MPI_INT, before, k, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      for (int i = 0; i < n; ++i) REQUIRE(in[i] == 1000 * before + 7 * round + (1 + sparse) * i, "round %d", round);
+    }
+    MPI_Request_free(&request);
+  }
+  void* detached;
+  int detached_size;
+  MPI_Buffer_detach(&detached, &detached_size);
+  MPI_Type_free(&pairs);
+  free(attached);
+}
+
 /* A rank that blocks in a call of the host takes part in the transfers of the others. */
 static void host_blocks(void) {
   enum { n = 1 << 20 };
@@ -278,6 +319,7 @@ static void never_received(void) {
 
 SCENARIO(messages_errors) { errors(); }
 SCENARIO(messages_host_blocks) { host_blocks(); }
+SCENARIO(messages_buffered_again) { buffered_again(); }
 SCENARIO(messages_mixed) { mixed(); }
 SCENARIO(messages_contexts) { contexts(); }
 SCENARIO(messages_threads) { threads(); }

@@ -115,32 +115,36 @@ SCENARIO(young_accumulates) {
 
 /* ---- communicators whose first collective calls the host serves */
 
-/* Of doubles whose sum depends on the order: the same at every call, however it is served. */
-static double sum_of(MPI_Comm comm, int way, int root) {
-  double mine = 1.0 / (3 + 7 * rank) * (rank % 2 ? 1e10 : 1), all = 0, kept = mine;
+/* Of doubles whose sum and product depend on the order: the same at every call, however it is served. */
+enum { doubles = 8 };
+static void reduce_by(MPI_Op op, double* all, MPI_Comm comm, int way, int root) {
+  double mine[doubles];
   MPI_Request request;
+  for (int i = 0; i < doubles; ++i) all[i] = mine[i] = 1.0 / (3 + 7 * rank + i) * (rank % 2 ? 1e10 : 1);
   switch (way) {
-    case 0: MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, comm); return all;
-    case 1: MPI_Allreduce(MPI_IN_PLACE, &kept, 1, MPI_DOUBLE, MPI_SUM, comm); return kept;
+    case 0: MPI_Allreduce(mine, all, doubles, MPI_DOUBLE, op, comm); break;
+    case 1: MPI_Allreduce(MPI_IN_PLACE, all, doubles, MPI_DOUBLE, op, comm); break;
     case 2:
-      MPI_Reduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, root, comm);
-      MPI_Bcast(&all, 1, MPI_DOUBLE, root, comm);
-      return all;
-    default:
-      MPI_Iallreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, comm, &request);
-      MPI_Wait(&request, MPI_STATUS_IGNORE);
-      return all;
+      MPI_Reduce(mine, all, doubles, MPI_DOUBLE, op, root, comm);
+      MPI_Bcast(all, doubles, MPI_DOUBLE, root, comm);
+      break;
+    default: MPI_Iallreduce(mine, all, doubles, MPI_DOUBLE, op, comm, &request);
   }
+  if (way > 2) MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 static void use(MPI_Comm comm, int seed) {
   int me, p;
+  double first[doubles], again[doubles];
+  const MPI_Op op = seed % 2 ? MPI_PROD : MPI_SUM;
   MPI_Comm_rank(comm, &me);
   MPI_Comm_size(comm, &p);
-  const double first = sum_of(comm, seed % 3, 0);
+  reduce_by(op, first, comm, seed % 3, 0);
   for (int call = 0; call < 12; ++call) {
-    const double sum = sum_of(comm, call < 8 ? (seed + call) % 3 : call % 4, call % p);
-    REQUIRE(sum == first, "call %d of %d ranks: %.17g for %.17g", call, p, sum, first);
+    reduce_by(op, again, comm, call < 8 ? (seed + call) % 3 : call % 4, call % p);
+    for (int i = 0; i < doubles; ++i)
+      REQUIRE(again[i] == first[i], "%s, call %d of %d ranks: %.17g for %.17g", seed % 2 ? "product" : "sum", call, p,
+              again[i], first[i]);
     int given = me + call, most = -1, all[size];
     switch ((seed + call) % 4) {
       case 0:
