@@ -51,10 +51,11 @@ struct FunctionTraits {
 
 inline constexpr FunctionTraits function_traits[] = {
     {},
-#define OURS(name, result, parameters, function_kind, ...) \
+#define BLOCKING(name, result, parameters, function_kind, ...) \
   {.kind = FunctionKind::function_kind __VA_OPT__(, ) __VA_ARGS__},
-#define BLOCKING(...) OURS(__VA_ARGS__)
-#define EXTENSION(...) OURS(__VA_ARGS__)
+#define OURS(name, result, parameters, function_kind, entries, function, ...) \
+  BLOCKING(name, result, parameters, function_kind __VA_OPT__(, ) __VA_ARGS__)
+#define EXTENSION(...) BLOCKING(__VA_ARGS__)
 #include "mpi/functions.def"
 };
 constexpr const FunctionTraits& traits_of(Function number) { return function_traits[unsigned(number)]; }

@@ -1,8 +1,8 @@
-"""The table of MPI functions, and definitions of those that a class serves: out of the standard's machine-readable form
-(pympistandard) and mpi/functions.toml, which says who carries what. Writes mpi/functions.def and mpi/shim/definitions.
+"""The table of MPI functions: out of the standard's machine-readable form (pympistandard) and mpi/functions.toml, which
+says who carries what. Writes mpi/functions.def.
 
-    functions.py           writes them
-    functions.py --check   fails when they are not what the data ask for, or a header of a host on this machine declares a
+    functions.py           writes it
+    functions.py --check   fails when it is not what the data ask for, or a header of a host on this machine declares a
                            function that neither knows
 
 Needs pympistandard (requirements/main.txt); builds do not, since what it writes is committed.
@@ -21,6 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+TABLE = ROOT / "mpi/functions.def"
 DEBIAN = Path("/usr/include/x86_64-linux-gnu/mpich"), Path("/usr/lib/x86_64-linux-gnu/openmpi/include")
 # Where hosts declare functions; what a machine does not have is left out.
 HEADERS = [
@@ -200,36 +201,14 @@ class Row:
     kind: str  # FunctionKind
     prototype: Prototype
     words: list[str]  # of its traits
-    definitions: str = ""  # the file that defines it; "": somebody by hand
-    body: str = ""  # what it returns, without the arguments
-    moved: tuple[str, ...] = ()  # names of arguments that come first there
+    served: str = ""  # the file and the function that serve it
 
     def line(self) -> str:
         """In functions.def."""
         parameters = "(" + (", ".join(self.prototype.parameters) or "void") + ")"
-        return f"{self.macro}({', '.join([self.name, self.prototype.result, parameters, self.kind, *self.words])})"
-
-    def definition(self) -> list[str]:
-        """In C++: the function with its parameters, which hands them to its class."""
-        names = [name for name in self.prototype.names if name not in self.moved]
-        return [
-            f"// MPI_{self.name}",
-            *filled(f"int {self.name}(", self.prototype.parameters, ") {", ""),
-            *filled(f"return {self.body}(", [*self.moved, *names], ");", "  "),
-            "}",
-        ]
-
-
-def filled(begin: str, parts: list[str], end: str, indent: str) -> list[str]:
-    """Parts behind each other, on as many lines as they need."""
-    lines, line = [], indent + begin
-    for at, part in enumerate(parts):
-        text = part + (end if at == len(parts) - 1 else ",")
-        if len(line) + len(text) >= 120 and not line.endswith("    "):
-            lines.append(line.rstrip())
-            line = indent + "    "
-        line += text + " "
-    return [*lines, line.rstrip()]
+        served = [self.served] if self.served else []
+        words = [self.name, self.prototype.result, parameters, self.kind, *served, *self.words]
+        return f"{self.macro}({', '.join(words)})"
 
 
 def macro_of(name: str, family: dict) -> str:
@@ -240,9 +219,7 @@ def macro_of(name: str, family: dict) -> str:
 def own_rows(data: dict) -> Iterator[Row]:
     """Functions that Nearfield has a version of, each large-count form behind its int form."""
 
-    def rows(
-        name: str, family: dict, optional: bool, body: str, moved: tuple[str, ...] = ()
-    ) -> Iterator[Row]:
+    def rows(name: str, family: dict, optional: bool, by: str) -> Iterator[Row]:
         for suffix in ("", "_c") if f"{name}_c" in prototypes() else ("",):
             full = name + suffix
             prototype = prototypes().get(full)
@@ -252,9 +229,9 @@ def own_rows(data: dict) -> Iterator[Row]:
             of_handle = re.search(r"_(c2f|f2c|toint|fromint)$", name)
             macro = "HANDLE" if of_handle else "OPTIONAL" if lacks else macro_of(name, family)
             words = [] if of_handle else roles(full, kinds()[name.lower()])
-            numbered = re.sub(r"\bFunction::\w+", lambda m, suffix=suffix: m[0] + suffix, body)
-            definitions = family["definitions"] if body else ""
-            yield Row(macro, full, family["kind"], prototype, words, definitions, numbered, moved)
+            numbered = re.sub(r"\bFunction::\w+", lambda m, suffix=suffix: m[0] + suffix, by)
+            served = f"{family['entries']}, ({numbered})" if by else f"by_hand, ({full})"
+            yield Row(macro, full, family["kind"], prototype, words, served)
 
     for family in data["families"]:
         for name in family.get("by_hand", "").split():
@@ -264,11 +241,9 @@ def own_rows(data: dict) -> Iterator[Row]:
             words = [f"Function::{w}" if w in prototypes() else w for w in (arguments or "").split(", ") if w]
             yield from rows(name, family, False, f"{template}<{', '.join([f'Function::{name}', *words])}>")
         for name, of in family.get("collectives", {}).items():
-            whens = (("blocking", ()), ("nonblocking", ("request",)), ("persistent", ("info", "request")))
-            for form, (when, moved) in zip(forms(name), whens, strict=True):
-                of_class = f"classes::{of}<Collective::{name.lower()}>"
-                body = f"{when}<Function::{form}, {of_class}>" if of else ""
-                yield from rows(form, family, when == "persistent", body, moved)
+            for form, when in zip(forms(name), ("blocking", "nonblocking", "persistent"), strict=True):
+                by = f"{when}<Function::{form}, classes::{of}<Collective::{name.lower()}>>"
+                yield from rows(form, family, when == "persistent", by)
 
 
 def rows_of(data: dict) -> list[Row]:
@@ -297,7 +272,7 @@ def rows_of(data: dict) -> list[Row]:
 HEAD = """\
 /* Every MPI function that libnearfield.so exports, in the order of their numbers (mpi/numbers.hpp), as
 
-     MACRO(name, result, (parameters), kind, members of FunctionTraits beside it (mpi/traits.hpp)...)
+     MACRO(name, result, (parameters), kind, entries, (function), members of FunctionTraits beside kind (mpi/traits.hpp)...)
 
    Made by scripts/functions.py from mpi/functions.toml and the standard's machine-readable form; names are without MPI_.
 
@@ -309,6 +284,8 @@ HEAD = """\
      BLOCKING_EXTENSION   the same of a host's own: MPIX_, X_ here; default: as BLOCKING
      EXTENSION            a host's own that takes our handles; I_ here: MPII_
 
+   The function is the shim's that serves it, the entries those that it is compiled with (mpi/shim/process/entry.hpp);
+   what is the host's has neither, nor have extensions.
    A large-count form, name_c, is behind its int form. What is not defined before this file is included is left out; or
    define EACH(symbol, name) alone, which gets all. Nothing here depends on an ABI. */
 #ifdef EACH
@@ -342,28 +319,10 @@ HEAD = """\
 MACROS = ("EACH", "OURS", "COLLECTIVE", "OPTIONAL", "HANDLE", "BLOCKING", "BLOCKING_EXTENSION", "EXTENSION")
 
 
-def generate() -> dict[str, str]:
-    """The files' contents."""
-    data = carriers()
-    rows = rows_of(data)
+def generate(data: dict) -> str:
+    """The table."""
     undefine = "".join(f"#undef {macro}\n" for macro in MACROS)
-    made = {"mpi/functions.def": HEAD + "\n".join(row.line() for row in rows) + "\n" + undefine}
-    for stem, headers in data["definitions"].items():
-        defined = [row for row in rows if row.definitions == stem]
-        lines = [
-            "// Made by scripts/functions.py from mpi/functions.toml and the standard's machine-readable form: functions, each",
-            "// with the class that serves it (in the headers below).",
-            "// clang-format off",
-            *(f'#include "{header}"' for header in headers),
-            "",
-            "namespace nearfield::mpi {",
-            *(line for row in defined for line in ["", *row.definition()]),
-            "",
-            "}  // namespace nearfield::mpi",
-            "",
-        ]
-        made[f"mpi/shim/definitions/{stem}.cpp"] = "\n".join(lines)
-    return made
+    return HEAD + "\n".join(row.line() for row in rows_of(data)) + "\n" + undefine
 
 
 def unknown_to(rows: list[Row], data: dict) -> set[str]:
@@ -378,17 +337,15 @@ def unknown_to(rows: list[Row], data: dict) -> set[str]:
 
 
 def main() -> int:
-    """Writes the files or compares them."""
-    made = generate()
-    if sys.argv[1:] != ["--check"]:
-        for path, text in made.items():
-            (ROOT / path).parent.mkdir(exist_ok=True)
-            (ROOT / path).write_text(text)
-        return 0
-    wrong = [path for path, text in made.items() if (ROOT / path).read_text() != text]
-    for path in wrong:
-        print(f"{path} is not what the data say; run scripts/functions.py", file=sys.stderr)
+    """Writes the table or compares it."""
     data = carriers()
+    text = generate(data)
+    if sys.argv[1:] != ["--check"]:
+        TABLE.write_text(text)
+        return 0
+    wrong = TABLE.read_text() != text
+    if wrong:
+        print("mpi/functions.def is not what the data say; run scripts/functions.py", file=sys.stderr)
     unknown = unknown_to(rows_of(data), data)
     if unknown:
         print(

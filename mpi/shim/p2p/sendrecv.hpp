@@ -5,6 +5,7 @@
 #include "engine/base/out_of_memory.hpp"
 #include "engine/memory/temporaries.hpp"
 #include "mpi/shim/p2p/receiving.hpp"
+#include "mpi/shim/p2p/sending.hpp"
 #include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
@@ -38,9 +39,11 @@ int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI
       count = MPI_Count(both->sent.size());
       send_type = host.byte;
     }
-    int code = Irecv_c(recv, recv_count, recv_type, source, recv_tag, comm, &both->half[0]);
+    constexpr auto receive = &make_receive<Function::Irecv_c, false, MPI_Count>;
+    constexpr auto send_it = &make_send<Function::Isend_c, SendMode::standard, false, MPI_Count>;
+    int code = receive(recv, recv_count, recv_type, source, recv_tag, comm, &both->half[0]);
     if (code != MPI_SUCCESS) return code;
-    code = Isend_c(send, count, send_type, dest, send_tag, comm, &both->half[1]);
+    code = send_it(send, count, send_type, dest, send_tag, comm, &both->half[1]);
     if (code != MPI_SUCCESS) {
       Cancel(&both->half[0]);
       Wait(&both->half[0], MPI_STATUS_IGNORE);

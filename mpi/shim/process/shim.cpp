@@ -2,22 +2,20 @@
 // and hints of communicators.
 //
 //   MPI_Init       announces us by name, host.Init, start_node: node, team of the world, messenger
-//   any call       Entry: exceptions become errors, since the caller's frames are C's
+//   any call       Entry (entry.hpp): exceptions become errors, since the caller's frames are C's
 //   MPI_Finalize   host.Finalize deletes the attributes of MPI_COMM_SELF: the program's callbacks, which may still
 //                  communicate, run before ours, end_of_program. That reports statistics, waits for sent messages to
 //                  arrive and leaves the node; from then on the progress thread serves other ranks, for which the host
 //                  may wait. Then it ends; the segment stays until the process exits
 #include <algorithm>
 
-#include "engine/base/out_of_memory.hpp"
 #include "engine/base/outcome.hpp"
 #include "engine/reach/shared_heap.hpp"
-#include "mpi/shim/calls/call_scope.hpp"
 #include "mpi/shim/collectives/engine/carry.hpp"
 #include "mpi/shim/communicators/async_creation.hpp"
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/blocking.hpp"
-#include "mpi/shim/process/functions.hpp"
+#include "mpi/shim/process/entry.hpp"
 #include "mpi/shim/process/hints.hpp"
 #include "mpi/shim/process/host_scope.hpp"
 #include "mpi/shim/process/launchers.hpp"
@@ -91,43 +89,6 @@ void finish_messages() {
   }
 }
 
-// The most frequent message functions handle their exceptions themselves.
-template <auto function>
-constexpr bool never_throws = false;
-template <>
-constexpr bool never_throws<&Send> = true;
-template <>
-constexpr bool never_throws<&Recv> = true;
-template <>
-constexpr bool never_throws<&Isend> = true;
-template <>
-constexpr bool never_throws<&Irecv> = true;
-template <>
-constexpr bool never_throws<&Sendrecv> = true;
-
-// Entry of a function for the program: no exception may leave it, since the frames above are C's, and it notes the call
-// for hang reports.
-template <auto function, Function number, class Type = decltype(function)>
-struct Entry;
-template <auto function, Function number, class Result, class... Arguments>
-struct Entry<function, number, Result (*)(Arguments...)> {
-  static Result call(Arguments... arguments) {
-    if constexpr (std::is_same_v<Result, int>) {
-      const calls::ArgumentWords words(arguments...);
-      const calls::CallScope scope(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
-      if constexpr (never_throws<function>) return function(arguments...);
-      try {
-        return function(arguments...);
-      } catch (const OutOfMemory&) {
-        return raise(host.world, function_names[unsigned(number)], "out of memory", MPI_ERR_NO_MEM);
-      } catch (const team::Broken& broken) {
-        return raise(host.world, function_names[unsigned(number)], broken);
-      }
-    } else {
-      return function(arguments...);
-    }
-  }
-};
 }  // namespace
 
 void end_of_program() {
@@ -221,18 +182,16 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   return host.Comm_set_info(comm, info);
 }
 
-using Address = void (*)();
-const Address own_entries[] = {
-    nullptr,
-#define OURS(name, ...) reinterpret_cast<Address>(&Entry<&name, Function::name>::call),
+#define HERE_by_hand ,
+#define OURS ENTRY
 #include "mpi/functions.def"
-};
-static_assert(std::size(own_entries) == own_functions + 1);
 
 // Returns our entry for the function; nullptr: the host's own serves it.
 void* serving(Function number) {
-  if (unsigned(number) <= own_functions) return reinterpret_cast<void*>(own_entries[unsigned(number)]);
   switch (number) {
+#define OURS(name, ...) \
+  case Function::name: return reinterpret_cast<void*>(entry<Function::name>());
+#include "mpi/functions.def"
     case Function::X_Request_is_complete: return reinterpret_cast<void*>(&X_Request_is_complete);
     case Function::X_Comm_failure_ack:
       return host.Comm_failure_ack ? reinterpret_cast<void*>(&Comm_failure_ack) : nullptr;

@@ -1,6 +1,5 @@
-// What the classes of reductions share, and the barrier in its three forms, which has no parameters to share.
+// What the classes of reductions share.
 #include "mpi/shim/collectives/engine/classes.hpp"
-#include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
 
@@ -29,19 +28,6 @@ int check_before_host(Communicator& c, const Call& call, const char* function) {
     return raise(c.comm, function, broken);
   }
   return MPI_SUCCESS;
-}
-
-int Barrier(MPI_Comm comm) {
-  return classes::barrier<Collective::barrier>::serve("MPI_Barrier", Blocking{[&] { return host.Barrier(comm); }},
-                                                      comm);
-}
-int Ibarrier(MPI_Comm comm, MPI_Request* request) {
-  const auto host_call = [=](MPI_Request* made) { return host.Ibarrier(comm, made); };
-  return classes::barrier<Collective::barrier>::serve("MPI_Ibarrier", Nonblocking{host_call, request}, comm);
-}
-int Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  const auto host_call = [&] { return at_host<Function::Barrier_init>(comm, info, request); };
-  return classes::barrier<Collective::barrier>::serve("MPI_Barrier_init", Persistent{host_call, request}, comm);
 }
 
 }  // namespace nearfield::mpi

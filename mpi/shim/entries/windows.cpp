@@ -1,0 +1,11 @@
+#include "mpi/shim/process/entry.hpp"
+#include "mpi/shim/rma/accumulating.hpp"
+#include "mpi/shim/rma/moving.hpp"
+
+namespace nearfield::mpi {
+
+#define HERE_windows ,
+#define OURS ENTRY
+#include "mpi/functions.def"
+
+}  // namespace nearfield::mpi
