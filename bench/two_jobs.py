@@ -2,7 +2,7 @@
 
     python bench/two_jobs.py [HOSTS] [APPLICATIONS] [RANKS] [RUNS]
 
-For each host and application of `nearfield bench --app`: seconds from the start of both jobs to the end of the later one
+For each host and application of bench/apps.py: seconds from the start of both jobs to the end of the later one
 (median over the runs, 5 by default), and of one job alone. The jobs know nothing of each other; no rank is bound.
 """
 
@@ -13,7 +13,7 @@ import sys
 import time
 from statistics import median
 
-from nearfield.apps import APPS
+from bench.apps import APPS
 from nearfield.hosts import find_hosts, host_names, launch_command, launcher_environment
 
 LIMIT = 600  # seconds, of a run

@@ -80,6 +80,11 @@ def host_names(text: str) -> list[str]:
     return ["impi" if name == "intel" else name for name in text.split(",")]
 
 
+def parse_hosts(text: str) -> list[str]:
+    """The same, of those that are installed. Raises ValueError."""
+    return check_words(host_names(text), find_hosts(), "host")
+
+
 def python_of(host: Host) -> str:
     """The interpreter whose mpi4py uses the host. Raises ValueError where none is installed."""
     mpich, openmpi, _ = _prefixes()
@@ -128,9 +133,8 @@ def host_environment(host: Host) -> dict[str, str]:
 
 def environment_of(name: str) -> dict[str, str]:
     """What the installed host of that name needs on top of the present environment. Raises ValueError."""
-    hosts = find_hosts()
-    check_words([name], hosts, "host")
-    return host_environment(hosts[name])
+    (one,) = parse_hosts(name)[:1]
+    return host_environment(find_hosts()[one])
 
 
 def launcher_environment(host: Host, nearfield: bool, heap: str = DEFAULT_HEAP) -> dict[str, str]:
