@@ -30,9 +30,9 @@ from nearfield.hosts import (  # noqa: E402
     Host,
     bound,
     find_hosts,
-    host_names,
     launch_command,
     launcher_environment,
+    parse_hosts,
     python_of,
 )
 from nearfield.libraries import DEFAULT_HEAP, NAMES, NotBuilt, paths_to_preload, program  # noqa: E402
@@ -355,7 +355,7 @@ def main() -> None:
     add = parser.add_argument
     add("app", choices=APPS)
     add("--ranks", type=parse_ranks, default="2")
-    add("--hosts", type=host_names, default="mpich", help="intel is impi")
+    add("--hosts", type=parse_hosts, default="mpich", help="intel is impi")
     sizes = "points a side, rows of a matrix, cells a side of a block, channels; a list"
     add("--points", type=parse_points, default=[], help=sizes)
     add(

@@ -21,7 +21,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
     """Default values stand behind what an option means."""
 
     def _get_help_string(self, action: argparse.Action) -> str:
-        shown = action.option_strings and action.nargs != 0 and action.default not in (None, "", 0)
+        shown = action.option_strings and action.nargs != 0 and action.default
         return (action.help or "") + (" (default: %(default)s)" if shown else "")
 
 

@@ -75,14 +75,10 @@ def find_hosts() -> dict[str, Host]:
     return {name: host for name, host in HOSTS.items() if host.mpiexec.exists()}
 
 
-def host_names(text: str) -> list[str]:
-    """Names of hosts out of a list separated by commas; intel is impi."""
-    return ["impi" if name == "intel" else name for name in text.split(",")]
-
-
 def parse_hosts(text: str) -> list[str]:
-    """The same, of those that are installed. Raises ValueError."""
-    return check_words(host_names(text), find_hosts(), "host")
+    """Names of installed hosts out of a list separated by commas; intel is impi. Raises ValueError."""
+    names = ["impi" if name == "intel" else name for name in text.split(",")]
+    return check_words(names, find_hosts(), "host")
 
 
 def python_of(host: Host) -> str:

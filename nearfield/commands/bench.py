@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nearfield.hosts import HOSTS, host_names
+from nearfield.hosts import HOSTS, parse_hosts
 from nearfield.operations import (
     AS_PROGRAMS,
     FINDS_NOTHING,
@@ -41,7 +41,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     add("--op", default=OPERATIONS, help=OP)
     add("--ranks", type=parse_ranks, default="2", help="numbers of ranks")
     add("--sizes", default="8:4M", help="bytes of a rank's vector or block: 8:4M (powers of two), or a list")
-    add("--hosts", type=host_names, default="mpich", help=f"some of {', '.join(HOSTS)}; intel is impi")
+    add("--hosts", type=parse_hosts, default="mpich", help=f"some of {', '.join(HOSTS)}; intel is impi")
     add(
         "--buffers",
         default="used",

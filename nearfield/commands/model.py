@@ -30,18 +30,10 @@ def options(parser: argparse.ArgumentParser) -> None:
         help="collectives, separated by commas; allreduce unless given",
     )
     add(
-        "--ranks",
-        type=parse_ranks,
-        default="2:32",
-        help="numbers of ranks: 2:192 (powers of two and the end), or a list",
+        "--ranks", type=parse_ranks, default="2:32", help="numbers of ranks: 2:192 (powers of two), or a list"
     )
     add("--sizes", type=parse_sizes, default="8:16M", help="bytes: 8:16M, or a list")
-    add(
-        "--nodes",
-        type=parse_nodes,
-        default=[],
-        help="numbers of nodes, as --ranks: algorithms over nodes instead, of --ranks-per-node",
-    )
+    add("--nodes", type=parse_nodes, default=[], help="numbers of nodes, of --ranks-per-node: over nodes")
     add("--ranks-per-node", type=at_least(0), default=0, help=RANKS_PER_NODE)
     add("--machine", default="here", help=MACHINE)
     add(
@@ -49,16 +41,8 @@ def options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure this machine's figures first and store them; started by mpiexec on several nodes, those of the network, on each node",
     )
-    add(
-        "--constants",
-        action="store_true",
-        help="print what estimates are made of and choices are made by instead",
-    )
-    add(
-        "--simulate",
-        action="store_true",
-        help="alltoall: every order in the machine's simulated caches instead",
-    )
+    add("--constants", action="store_true", help="print what estimates are made of instead")
+    add("--simulate", action="store_true", help="alltoall: every order in simulated caches instead")
     add("--state", default="live", help="simulated buffers: live or warm")
     add(
         "--shift",

@@ -67,7 +67,11 @@ def about_probe(found: Record) -> Record:
     kept["reach"] = [only(way, ("name", "works")) for way in found["reach"]]
     nodes = found["placement"].get("nodes", [])
     kept["memory"] = [only(node, ("node", "bytes", "cpus", "bandwidth", "latency")) for node in nodes]
-    kept["figures"] = [only(row, ("name", "value", "meaning")) for row in found["machine"]["figures"]]
+    kept["figures"] = [
+        only(row, ("name", "value", "meaning"))
+        for row in found["machine"]["figures"]
+        if not row["name"].endswith("_hour")
+    ]
     return kept
 
 

@@ -80,8 +80,12 @@ def _ratios(steps: dict[str, Record]) -> dict[tuple[str, str, int], float]:
     return {key: geometric_mean(ratios) for key, ratios in found.items()}
 
 
+def _of_collectives(steps: dict[str, Record]) -> list[float]:
+    return [ratio for (_, op, _), ratio in _ratios(steps).items() if not op.startswith("latency")]
+
+
 def _lead(survey: Record) -> list[str]:
-    ratios, cells = list(_ratios(survey["steps"]).values()), _cells(survey["steps"])
+    ratios, cells = _of_collectives(survey["steps"]), _cells(survey["steps"])
     said = []
     if ratios:
         slower = sum(ratio > 1.05 for ratio in ratios)
@@ -124,7 +128,8 @@ def _lines(survey: Record) -> Table:
 
 def _figures(steps: dict[str, Record]) -> Table | None:
     found = [row for step in _of_kind(steps, "machine") for row in step.get("found", {}).get("figures", [])]
-    rows = [[row["name"], f"{row['value']:.4g}", row["meaning"]] for row in found]
+    used = [row for row in found if row["value"] and "simulator" not in row["meaning"]]
+    rows = [[row["name"], f"{row['value']:.4g}", row["meaning"]] for row in used]
     return Table(["figure", "value", "what it is"], rows, (0, 2)) if rows else None
 
 
@@ -171,12 +176,12 @@ def _wrong(steps: dict[str, Record]) -> Table | None:
 def _compared(surveys: Iterable[Record]) -> Table:
     rows = []
     for survey in surveys:
-        lines, ratios, cells = _line_groups(survey), _ratios(survey["steps"]), _cells(survey["steps"])
+        lines, ratios, cells = _line_groups(survey), _of_collectives(survey["steps"]), _cells(survey["steps"])
         rows.append([survey["machine"]["model"], str(survey["machine"]["cpus"])])
         rows[-1] += [
             f"{statistics.median(lines[name]):.0f}" if lines[name] else "-" for name in RELATIONS[1:]
         ]
-        rows[-1].append(f"{geometric_mean(ratios.values()):.2f}" if ratios else "-")
+        rows[-1].append(f"{geometric_mean(ratios):.2f}" if ratios else "-")
         for key in ("ratio", "model_ratio"):
             part = sum(cell[key] <= WITHIN for cell in cells) / len(cells) if cells else None
             rows[-1].append("-" if part is None else f"{part:.0%}")
