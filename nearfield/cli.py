@@ -41,16 +41,17 @@ def module_of(name: str) -> ModuleType:
 
 
 def make_parser(names: Sequence[str] = tuple(SUBCOMMANDS)) -> tuple[Parser, dict[str, Parser]]:
-    """The whole parser and those of subcommands; only those of `names` know their options."""
+    """The parser and those of the subcommands `names`, with their options; without such names those of all, for --help."""
     parser = Parser(prog="nearfield", description=ABOUT, usage="nearfield SUBCOMMAND [OPTIONS] ...")
     parser.add_argument("--version", action="version", version=__version__)
     added = parser.add_subparsers(
         dest="subcommand", metavar="SUBCOMMAND", title="subcommands", required=True, prog="nearfield"
     )
     found = {}
-    for name, about in SUBCOMMANDS.items():
+    known = {name: about for name, about in SUBCOMMANDS.items() if name in names}
+    for name, about in (known or SUBCOMMANDS).items():
         found[name] = added.add_parser(name, **({"help": about} if about else {}))
-        if name in names:
+        if known:
             module = module_of(name)
             found[name].description = module.__doc__
             module.options(found[name])
