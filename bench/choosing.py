@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nearfield.bench import host_version  # noqa: E402
 from nearfield.choices import BEGINNING, LEAST, WRONG, Cell, measure, shares  # noqa: E402
-from nearfield.hosts import Host, find_hosts, host_names  # noqa: E402
+from nearfield.hosts import Host, find_hosts, parse_hosts  # noqa: E402
 from nearfield.machine import describe_machine, machine, machine_word  # noqa: E402
 from nearfield.operations import OPERATIONS  # noqa: E402
 from nearfield.states import States  # noqa: E402
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     asked = parser.parse_args()
     operations = check_words(asked.op.split(","), OPERATIONS.split(","), "collective with algorithms")
-    host = find_hosts()[check_words(host_names(asked.host), find_hosts(), "host")[0]]
+    host = find_hosts()[parse_hosts(asked.host)[0]]
     until = time.monotonic() + 60 * asked.minutes
     jobs = [(op, n) for n in asked.ranks for op in operations]
     cells: list[Cell] = []

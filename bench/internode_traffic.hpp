@@ -6,7 +6,7 @@
 //   meet, wait, read, meet
 //
 // Ranks meet in memory that they share, so that nothing else crosses meanwhile: pretended nodes are on one machine
-// (nearfield/nodes/bed.py). The least of some repetitions counts, since TCP sends again what is acknowledged late.
+// (tests/nodes/bed.py). The least of some repetitions counts, since TCP sends again what is acknowledged late.
 #pragma once
 #include <mpi.h>
 #include <unistd.h>

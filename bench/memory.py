@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from statistics import mean, median
 
-from nearfield.hosts import Host, find_hosts, host_names, launch_command, launcher_environment
+from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment, parse_hosts
 from nearfield.libraries import program
 from nearfield.values import parse_ranks
 
@@ -54,7 +54,7 @@ def middle(starts: list[Bytes]) -> Bytes:
 
 def main() -> None:
     """Prints a line for each host, number of ranks and phase."""
-    names, ranks, starts = host_names(sys.argv[1]), parse_ranks(sys.argv[2]), int(sys.argv[3])
+    names, ranks, starts = parse_hosts(sys.argv[1]), parse_ranks(sys.argv[2]), int(sys.argv[3])
     talk = ("16384", "20") if "talk" in sys.argv else ()
     print("host       ranks phase     above   private  segment     heap   tables     host alone")
     for name in names:

@@ -3,7 +3,7 @@
 best   Nearfield's time by that of the best plain host at that size (medians, the same state)
 floor  Nearfield's time by that of bare code in the same run
 
-Files of applications (`nearfield bench --app`) become the picture of the README: python bench/tables.py FILE... > docs/plots/programs.svg
+Files of applications (bench/apps.py) become the picture of the README: python bench/tables.py FILE... > docs/plots/programs.svg
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python bench/two_jobs.py [HOSTS] [APPLICATIONS] [RANKS] [RUNS]
 
-For each host and application of `nearfield bench --app`: seconds from the start of both jobs to the end of the later one
+For each host and application of bench/apps.py: seconds from the start of both jobs to the end of the later one
 (median over the runs, 5 by default), and of one job alone. The jobs know nothing of each other; no rank is bound.
 """
 
@@ -13,8 +13,8 @@ import sys
 import time
 from statistics import median
 
-from nearfield.apps import APPS
-from nearfield.hosts import find_hosts, host_names, launch_command, launcher_environment
+from bench.apps import APPS
+from nearfield.hosts import find_hosts, launch_command, launcher_environment, parse_hosts
 
 LIMIT = 600  # seconds, of a run
 # So long that a job's start is a small part: points a side, loops.
@@ -39,7 +39,7 @@ def main() -> None:
     given = [*sys.argv[1:], *("mpich,openmpi,impi", "stencil,mesh,fft", "2", "5")[len(sys.argv) - 1 :]]
     ranks, runs = int(given[2]), int(given[3])
     print("host      application   alone: plain  Nearfield   two jobs: plain  Nearfield  ratio")
-    for name in host_names(given[0]):
+    for name in parse_hosts(given[0]):
         host = find_hosts()[name]
         for app in given[1].split(","):
             points, loops = WORK[app]

@@ -3,7 +3,7 @@
 A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
 buffers, state (nearfield/states.py), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (own, or
 whose: bench/standard_loops.hpp), short (0, or after how many calls everything began afresh), beside (so many neighbours of a
-kind, "": none), median, mean, lower, upper (microseconds) and iterations; over nodes also nodes, and what nearfield/nodes/internode_traffic.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
+kind, "": none), median, mean, lower, upper (microseconds) and iterations; over nodes also nodes, and what bench/internode_traffic.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
 (one, apart or own: bench/one_sided.hpp).
 
 Under `used` and `modified` buffers these are microseconds of a call alone: each rank's time for writing what it sends and
@@ -20,23 +20,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from typing import Any, Protocol
 
 from nearfield.beside import ALONE, Beside
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
 from nearfield.machine import describe_machine
-from nearfield.nodes.bed import Nodes
-from nearfield.nodes.jobs import even_blocks, run_job
 from nearfield.operations import (
     COLLECTIVES,
     LOOPS,
@@ -50,6 +44,7 @@ from nearfield.operations import (
     cells_of_job,
     sizes_of,
 )
+from nearfield.progress import Progress
 from nearfield.states import joined, rows_of_blocks
 from nearfield.summary import pairs
 from nearfield.values import check_words
@@ -62,6 +57,15 @@ BUFFERS = ("used", "modified", "warm", "cold")
 # Peers remember how messages went best; only a new job begins afresh (bench/loops.hpp).
 JOBS_OF_LOOPS = 5
 SILENCE = 30.0  # seconds, beside those measured, after which one-sided cells that give no row are given up
+
+
+class Bed(Protocol):
+    """Where jobs run instead of on this machine as it is: bench/nodes.py has one."""
+
+    nodes: int
+
+    def run(self, host: Host, ranks: int, program: list[str], env: dict[str, str], limit: float) -> Any:
+        """Its returncode, whether it timed_out, out (a text of each rank), and text, which is everything."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def run_bench(
     floor: bool = False,
     protocols: list[str] | None = None,
     short: int = 0,
-    bed: Nodes | None = None,
+    bed: Bed | None = None,
     windows: Sequence[str] = ("allocate",),
     targets: Sequence[str] = ("own",),
     failures: list[str] | None = None,
@@ -107,7 +111,7 @@ def run_bench(
 
     `buffers` are some of BUFFERS; `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
     `short`: times loops of so many calls from the very first one on, on new communicators, instead of what calls cost in
-    the long run. `loops`: how calls follow each other, some of LOOPS; those of other benchmarks leave buffers alone. `bed`: the nodes to run over, ranks in blocks; None for this machine as it is. `failures`: where given,
+    the long run. `loops`: how calls follow each other, some of LOOPS; those of other benchmarks leave buffers alone. `bed`: where jobs run; None for this machine as it is. `failures`: where given,
     what is to be said about a job that fails is added there, its rows so far count, and the others run. `beside`: who runs while a job does.
     `limit`: seconds after which a job has failed, instead of what it should need at most. `silent`: shows no progress.
 
@@ -143,24 +147,15 @@ def run_bench(
         for name in hosts
     ]
     measured: list[Row] = []
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description:52}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, disable=silent or not console.is_terminal
-    ) as progress:
-        task = progress.add_task("", total=sum(cells_of_job(job.op, sizes, buffers, loops) for job in jobs))
+    with Progress(sum(cells_of_job(job.op, sizes, buffers, loops) for job in jobs), silent) as progress:
         done = 0
         for job in jobs:
-            description = str(job)
-            progress.update(task, description=description)
-            if not silent and not console.is_terminal:
-                print(description, file=sys.stderr, flush=True)
+            progress.begin(str(job))
             seen: set[tuple[int, str, str]] = set()
 
-            def arrived(row: Row, seen=seen, before=done, description=description) -> None:
+            def arrived(row: Row, seen=seen, before=done) -> None:
                 seen.add((row["bytes"], row["buffers"], row["loop"]))
-                text = f"{description}, {row['bytes']} B {row['buffers']}"
-                progress.update(task, completed=before + len(seen), description=text)
+                progress.at(before + len(seen), f", {row['bytes']} B {row['buffers']}")
 
             words = [*(["floor"] if floor else []), *([f"short={short}"] if short else [])]
             words += [f"loop={name}" for name in loops]
@@ -192,7 +187,7 @@ def run_bench(
                     failures.append(why)
             measured += joined(of_jobs)
             done += cells_of_job(job.op, sizes, buffers, loops)
-            progress.update(task, completed=done)
+            progress.at(done)
     return rows_of_blocks(measured)
 
 
@@ -206,7 +201,7 @@ def _run_job(
     words: list[str],
     rows: list[Row],
     arrived: Callable[[Row], None],
-    bed: Nodes | None,
+    bed: Bed | None,
     most: float | None,
 ) -> str:
     """Runs one job; appends each row to `rows` and hands it to `arrived` as it comes. Returns why the job failed, or ""."""
@@ -232,8 +227,8 @@ def _run_job(
         return line.startswith("{")
 
     if bed:
-        origin |= {"nodes": len(bed.names)}
-        ended = run_job(bed, host, even_blocks(job.ranks, len(bed.names)), worker, env, limit)
+        origin |= {"nodes": bed.nodes}
+        ended = bed.run(host, job.ranks, worker, env, limit)
         for line in ended.out[0].splitlines():
             take(line)
         if ended.returncode or ended.timed_out:
@@ -342,12 +337,7 @@ def save(rows: list[Row], json_path: Path | None, report_path: Path | None, svg_
 
         write_report(rows, report_path)
     if svg_path:
-        from nearfield.plots import plot, plot_applications, plot_protocols
+        from nearfield.plots import plot, plot_protocols
 
-        if rows and "app" in rows[0]:
-            text = plot_applications(rows)
-        elif len({row.get("protocol") for row in rows}) > 1:
-            text = plot_protocols(rows)
-        else:
-            text = plot(pairs(rows))
+        text = plot_protocols(rows) if len({row.get("protocol") for row in rows}) > 1 else plot(pairs(rows))
         svg_path.write_text(text)

@@ -19,19 +19,9 @@ from pathlib import Path
 from nearfield.elf import NoProgram, Object, ask_loader, privileged, read_object, through_scripts
 from nearfield.elf import find_program as find
 from nearfield.imports import is_interpreter, mapped_by
-from nearfield.libraries import NAMES, NotBuilt, library_directory, paths_to_preload, with_nearfield
-from nearfield.options import WrongOption, read_command
+from nearfield.libraries import NAMES, library_directory, paths_to_preload, with_nearfield
 from nearfield.outcome import read_outcome
 
-USAGE = """\
-Usage: nearfield check [OPTIONS] PROGRAMS...
-
-Says whether programs or scripts, as a launcher would be given them, would be served under `nearfield run`, by which MPI and build of
-Nearfield, and why not. Of `python app.py` it imports what the script imports. Exit status: 0 where all are, or may be: a program that opens
-its MPI while it runs tells only then; 1; 2.
-
-  --host NAME       as of `nearfield run`: an installed host whose library comes first
-"""
 # Run with Nearfield and a library: what serves it, and what it is.
 PROBE = """
 import ctypes, json, sys
@@ -206,26 +196,6 @@ def _with_scripts(words: list[str]) -> list[list[str]]:
     return programs
 
 
-def _check_words(words: list[str], env: dict[str, str]) -> Verdict:
-    return check_script(*words, env) if len(words) == 2 else check(*words, env)
-
-
-def main(arguments: list[str], called: str) -> int:
-    """Prints a line for each program; the exit status."""
-    try:
-        asked = read_command(arguments, ("--host",), USAGE)
-        if not asked:
-            return 0
-        options, programs = asked
-        env = dict(os.environ)
-        if "--host" in options:
-            from nearfield.hosts import environment_of, host_names
-
-            env |= environment_of(host_names(options["--host"])[0])
-        verdicts = [_check_words(words, env) for words in _with_scripts(programs)]
-    except (NotBuilt, ValueError, WrongOption) as error:
-        print(f"nearfield {called}: {error}", file=sys.stderr)
-        return 2
-    for verdict in verdicts:
-        print(verdict)
-    return 0 if all(verdict.served for verdict in verdicts) else 1
+def check_all(words: list[str], env: dict[str, str]) -> list[Verdict]:
+    """Judges each program, and each script with its interpreter, of a list. Raises NotBuilt, ValueError."""
+    return [(check_script if len(program) == 2 else check)(*program, env) for program in _with_scripts(words)]

@@ -16,26 +16,29 @@ from pathlib import Path
 from typing import Any
 
 from nearfield.bench import stop
-from nearfield.hosts import Host, launcher_environment
+from nearfield.hosts import Host, launch_command, launcher_environment
+from nearfield.libraries import program
 from nearfield.model import predict
 from nearfield.statistics import PATTERN, VARIABLE, read_statistics
-from nearfield.tune import worker_command
 
 Cell = dict[str, Any]
 WRONG = 1.3
+WORTH = 4.0  # algorithms whose estimate is beyond so many times the best are not run
 LEAST = 0.05  # seconds for the candidates of a cell
 BEGINNING = 1.5  # seconds of a job that are nobody's
 GRACE = 10  # seconds beyond its limit that a job has to start
 
 
-def measure(host: Host, op: str, ranks: int, sizes: list[int], seconds: float, limit: float) -> list[Cell]:
-    """The cells of one job; those that it gives before `limit` seconds (and a start) have passed.
+def measure(
+    host: Host, op: str, ranks: int, sizes: list[int], seconds: float, limit: float | None = None
+) -> list[Cell]:
+    """The cells of one job; those that it gives before `limit` seconds (and a start) have passed, or all of them.
 
     `seconds`: for the candidates of a cell. Raises ValueError where the job fails.
     """
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile("w+") as written:
         job = subprocess.Popen(
-            worker_command(host, op, ranks, sizes, seconds, also=("auto",)),
+            _worker_command(host, op, ranks, sizes, seconds),
             env=launcher_environment(host, nearfield=True) | {VARIABLE: f"{directory}/{PATTERN}"},
             stdin=subprocess.DEVNULL,
             stdout=written,
@@ -45,7 +48,7 @@ def measure(host: Host, op: str, ranks: int, sizes: list[int], seconds: float, l
         )
         late, text = False, ""
         try:
-            text = job.communicate(timeout=limit + GRACE)[1]
+            text = job.communicate(timeout=limit and max(limit, 0) + GRACE)[1]
         except subprocess.TimeoutExpired:
             late = True
         finally:
@@ -66,6 +69,17 @@ def measure(host: Host, op: str, ranks: int, sizes: list[int], seconds: float, l
             if (one.operation, one.ranks, one.bytes) == (op, ranks, cell["bytes"]):
                 cell["trials"] = one.seconds_beyond_best * 1e6 / (cell["us"] * 10000)
     return cells
+
+
+def _worker_command(host: Host, op: str, ranks: int, sizes: list[int], seconds: float) -> list[str]:
+    """The job that forces, for each size, all algorithms worth it at any of them, and takes the choice, in turn."""
+    names: dict[str, None] = {}
+    for cell in predict(op, [ranks], sizes):
+        least = min(cell["ns"].values())
+        names |= {name: None for name, ns in cell["ns"].items() if ns <= WORTH * least}
+        names[cell["staged"]] = None
+    words = [op, ",".join(map(str, sizes)), "tune", str(seconds), ",".join([*names, "auto"])]
+    return launch_command(host, ranks, [str(program(f"nearfield-bench-{host.abi}")), *words])
 
 
 def cell_of(op: str, ranks: int, size: int, rows: list[Cell]) -> Cell:

@@ -1,41 +1,94 @@
-"""The `nearfield` command."""
+"""The `nearfield` command: one parser, to which the subcommand that is named adds its options (nearfield/commands)."""
 
 from __future__ import annotations
 
+import argparse
+import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+
+from nearfield import __version__
+from nearfield.commands import SUBCOMMANDS
+from nearfield.libraries import NotBuilt
+
+ABOUT = """Makes MPI fast inside a node. `nearfield run --help` tells how to run a program, `nearfield compare --help` how to see what it would gain."""
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Default values stand behind what an option means."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        shown = action.option_strings and action.nargs != 0 and action.default
+        return (action.help or "") + (" (default: %(default)s)" if shown else "")
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong."""
+
+    def __init__(self, **more) -> None:
+        super().__init__(formatter_class=Help, allow_abbrev=False, **more)
+
+    def error(self, message: str) -> None:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def module_of(name: str) -> ModuleType:
+    """The module of a subcommand: its docstring is the help, options() declares what it takes, main() does it."""
+    return import_module(f"nearfield.commands.{name}")
+
+
+def make_parser(names: Sequence[str] = tuple(SUBCOMMANDS)) -> tuple[Parser, dict[str, Parser]]:
+    """The parser and those of the subcommands `names`, with their options; without such names those of all, for --help."""
+    parser = Parser(prog="nearfield", description=ABOUT, usage="nearfield SUBCOMMAND [OPTIONS] ...")
+    parser.add_argument("--version", action="version", version=__version__)
+    added = parser.add_subparsers(
+        dest="subcommand", metavar="SUBCOMMAND", title="subcommands", required=True, prog="nearfield"
+    )
+    found = {}
+    known = {name: about for name, about in SUBCOMMANDS.items() if name in names}
+    for name, about in (known or SUBCOMMANDS).items():
+        found[name] = added.add_parser(name, **({"help": about} if about else {}))
+        if known:
+            module = module_of(name)
+            found[name].description = module.__doc__
+            module.options(found[name])
+            places = [action.metavar for action in found[name]._actions if not action.option_strings]
+            found[name].usage = " ".join(["%(prog)s [OPTIONS]", *places])
+    return parser, found
+
+
+def call(words: Sequence[str]) -> int:
+    """Does what the words say; the exit status. SystemExit for --help and for words that are wrong."""
+    parser, parsers = make_parser(words[:1])
+    if not words:
+        parser.print_help(sys.stderr)
+        return 2
+    asked, unknown = parser.parse_known_args(words)
+    own = parsers[asked.subcommand]
+    if unknown:
+        own.error(f"{' '.join(unknown)} is unknown; --help lists what there is")
+    if hasattr(asked, "command"):
+        asked.command = asked.command[asked.command[:1] == ["--"] :]
+        if not asked.command:
+            own.error("a command line is missing behind the options; --help tells more")
+    try:
+        return module_of(asked.subcommand).main(asked) or 0
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        if not error.filename:
+            raise
+        own.error(f"{error.filename}: {error.strerror}")
+    except (NotBuilt, ValueError) as error:
+        own.error(str(error))
 
 
 def main() -> None:
     """Entry point."""
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
-    if answer := _without_typer(name):
-        sys.exit(answer(sys.argv[2:], name))
-    try:
-        from nearfield.commands import app
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").startswith("nearfield"):
-            raise
-        sys.exit(
-            f"nearfield: Python's package {missing.name} is not there, which this needs:"
-            f" pip install {missing.name}, or your system's package of it"
-        )
-    app(prog_name="nearfield")
-
-
-def _without_typer(name: str) -> Callable[[list[str], str], int | None] | None:
-    """What takes a command line, or is asked by scripts; `run` and `exec` where tools/run.cpp leaves them to us. `afterwards` is what
-    it calls itself."""
-    if name in ("run", "exec"):
-        from nearfield import run as module
-    elif name == "env":
-        from nearfield import environment as module
-    elif name == "compare":
-        from nearfield import compare as module
-    elif name == "check":
-        from nearfield import check as module
-    elif name == "afterwards":
-        from nearfield import afterwards as module
-    else:
-        return None
-    return module.main
+    sys.exit(call(sys.argv[1:]))

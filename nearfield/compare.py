@@ -13,7 +13,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -225,79 +224,3 @@ def _compare_outputs(found: Compared) -> None:
         judged = [compare_outputs(plain, texts[file], sums=mode != HEAP) for file in good[mode]]
         if judged:
             found.outputs[mode] = min(judged, key=lambda one: (one.same, one.exact))
-
-
-USAGE = """\
-Usage: nearfield compare [OPTIONS] LAUNCHER ARGUMENTS...
-
-Runs a command as it is, with Nearfield's heap alone, with its MPI alone and with both, in turns; says what each gains, how much
-time is in MPI, and whether the outputs are the same. The command runs in this directory each time, 22 times by default; standard
-input is given to each run where it is a file. Exit status: 0, 1 where a run ended or printed otherwise, 2 where nothing was compared.
-
-  --runs N          runs of each kind; 5 unless given
-  --json FILE       also write the figures as JSON
-  --report FILE     also write the page of a run with Nearfield, as `nearfield run` does
-  --status N        the exit status with which the command ends where all is well; 0 unless given
-  --host NAME, --log LEVEL, --log-file FILE, --algorithm TEXT
-                    as of `nearfield run`
-"""
-OPTIONS = ("--runs", "--json", "--report", "--status", "--host", "--log", "--log-file", "--algorithm")
-
-
-def main(arguments: list[str], called: str) -> int:
-    """What the command line asks for; the exit status."""
-    from nearfield.libraries import NotBuilt
-    from nearfield.options import WrongOption, read_command, settings_of
-
-    try:
-        asked = read_command(arguments, OPTIONS, USAGE)
-    except WrongOption as error:
-        return _fail(str(error), called)
-    if not asked:
-        return 0
-    options, command = asked
-    try:
-        return _compare(options, command, dict(os.environ) | settings_of(options))
-    except (NotBuilt, ValueError) as error:
-        return _fail(str(error), called)
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-
-
-def _compare(options: dict[str, str], command: list[str], env: dict[str, str]) -> int:
-    from nearfield.outputs import check_outputs
-    from nearfield.verdict import as_json, show
-
-    rounds, status = (
-        _number(options, name, default, least)
-        for name, default, least in (("--runs", 5, 1), ("--status", 0, 0))
-    )
-    file, page = (Path(options[name]) if name in options else None for name in ("--json", "--report"))
-    if page and page.suffix not in (".html", ".htm"):
-        raise ValueError(f"--report writes a page, so its name ends in .html, not {page.name}")
-    check_outputs((file, page, page.with_suffix(".json") if page else None))
-    found = compare(command, env, rounds, status, page, _announce)
-    if sys.stderr.isatty():
-        _announce("")
-    show(found)
-    if file:
-        file.write_text(json.dumps(as_json(found), indent=1) + "\n")
-    return 0 if found.same else 1
-
-
-def _number(options: dict[str, str], name: str, default: int, least: int) -> int:
-    text = options.get(name, str(default))
-    if not text.isdecimal() or int(text) < least:
-        raise ValueError(f"{name} takes a number of at least {least}, not {text}")
-    return int(text)
-
-
-def _announce(text: str) -> None:
-    """What comes next; on a terminal in one line."""
-    begin, end = ("\r", "\033[K") if sys.stderr.isatty() else ("", "\n")
-    print(f"{begin}{text and 'nearfield compare: '}{text}", end=end, file=sys.stderr, flush=True)
-
-
-def _fail(text: str, called: str) -> int:
-    print(f"nearfield {called}: {text}", file=sys.stderr)
-    return 2

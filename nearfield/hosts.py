@@ -75,9 +75,10 @@ def find_hosts() -> dict[str, Host]:
     return {name: host for name, host in HOSTS.items() if host.mpiexec.exists()}
 
 
-def host_names(text: str) -> list[str]:
-    """Names of hosts out of a list separated by commas; intel is impi."""
-    return ["impi" if name == "intel" else name for name in text.split(",")]
+def parse_hosts(text: str) -> list[str]:
+    """Names of installed hosts out of a list separated by commas; intel is impi. Raises ValueError."""
+    names = ["impi" if name == "intel" else name for name in text.split(",")]
+    return check_words(names, find_hosts(), "host")
 
 
 def python_of(host: Host) -> str:
@@ -128,9 +129,8 @@ def host_environment(host: Host) -> dict[str, str]:
 
 def environment_of(name: str) -> dict[str, str]:
     """What the installed host of that name needs on top of the present environment. Raises ValueError."""
-    hosts = find_hosts()
-    check_words([name], hosts, "host")
-    return host_environment(hosts[name])
+    (one,) = parse_hosts(name)[:1]
+    return host_environment(find_hosts()[one])
 
 
 def launcher_environment(host: Host, nearfield: bool, heap: str = DEFAULT_HEAP) -> dict[str, str]:

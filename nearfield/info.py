@@ -7,12 +7,11 @@ import os
 import subprocess
 from typing import Any
 
-from rich.console import Console
-
 from nearfield import __version__
 from nearfield.bench import host_version
 from nearfield.hosts import find_hosts
 from nearfield.libraries import library_directory, program
+from nearfield.tables import styled
 
 
 def probe() -> dict[str, Any]:
@@ -50,7 +49,6 @@ def show(as_json: bool, everything: bool) -> None:
     if as_json:
         print(json.dumps(found, indent=1))
         return
-    console = Console(highlight=False, soft_wrap=True)
     sections = [
         ("Machine", machine_lines(found)),
         ("Ways of reaching a peer's memory", reach_lines(found["reach"])),
@@ -68,13 +66,12 @@ def show(as_json: bool, everything: bool) -> None:
         given = [row for row in found["settings"] if row["variable"] in os.environ]
         sections.append(("Settings in the environment", setting_lines(given) or ["none"]))
     for title, lines in sections:
-        console.print(f"[bold]{title}[/bold]" if console.is_terminal else title)
+        print(styled(title, "bold"))
         for line in lines:
-            console.print(f"  {line}", markup=False)
+            print(f"  {line}")
     if not everything:
-        console.print(
+        print(
             "\n`nearfield info --all`: also memory, all settings, figures of the machine, algorithms",
-            markup=False,
         )
 
 

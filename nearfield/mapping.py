@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from nearfield.survey.places import RELATIONS, Place, relation
+from nearfield.places import RELATIONS, Place, relation
 
 # What two ranks cost, by what their CPUs have in common: an entry for each of RELATIONS.
 Costs = tuple[float, ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import socket
 import statistics
 import subprocess
@@ -16,7 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nearfield import toml
 from nearfield.job import measure_network, present_job
 from nearfield.libraries import cache_directory, program
 from nearfield.operations import NONBLOCKING, OWN_LOOP
@@ -64,29 +64,38 @@ def machine_file(machine: str) -> list[str]:
     return [str(path)]
 
 
-def predict(operation: str, ranks: list[int], sizes: list[int], machine: str = "here") -> list[Cell]:
+def figures_of(machine: str) -> dict[str, float]:
+    """The numbers that a described machine's file has in front of its sections; none of this one. Raises ValueError."""
+    described = machine_file(machine)
+    lines = (
+        re.split(r"^\s*\[", Path(described[0]).read_text(), maxsplit=1, flags=re.MULTILINE)
+        if described
+        else [""]
+    )
+    return {
+        name: float(value)
+        for name, value in re.findall(r"^\s*(\w+)\s*=\s*([-+.\de]+)", lines[0], re.MULTILINE)
+    }
+
+
+def predict(
+    operation: str, ranks: list[int], sizes: list[int], machine: str = "here", nodes: Sequence[int] = ()
+) -> list[Cell]:
     """Cells of one node: op, ranks, bytes, chosen, staged (chosen when buffers are out of reach), promising (what ranks try at
     run time), ns per algorithm, and behind: ns per algorithm that the program pays later, when it writes again to
-    buffers that peers have read."""
-    return ask("predict", operation, ",".join(map(str, ranks)), ",".join(map(str, sizes)), machine)
+    buffers that peers have read.
+
+    Over `nodes`, of `ranks` each: op, nodes, ranks_per_node, ranks, bytes, chosen, ns per algorithm, chunks of the pipelined one, and
+    network, the figures it is estimated by."""
+    shapes = [f"{count}x{each}" for count in nodes for each in ranks] if nodes else map(str, ranks)
+    return ask("predict", operation, ",".join(shapes), ",".join(map(str, sizes)), machine)
 
 
 def ranks_of_a_node(ranks: int, machine: str) -> int:
     """`ranks`, or where it is 0 as many as a node like the machine has CPUs."""
     if ranks > 0:
         return ranks
-    described = machine_file(machine)
-    cpus = toml.loads(Path(described[0]).read_text()).get("cpus", 0) if described else 0
-    return int(cpus) or len(os.sched_getaffinity(0))
-
-
-def predict_nodes(
-    operation: str, nodes: list[int], ranks_per_node: int, sizes: list[int], machine: str = "here"
-) -> list[Cell]:
-    """Cells over nodes: op, nodes, ranks_per_node, ranks, bytes, chosen, ns per algorithm, chunks of the pipelined one, and
-    network, the figures it is estimated by."""
-    shapes = ",".join(f"{count}x{ranks_per_node}" for count in nodes)
-    return ask("predict", operation, shapes, ",".join(map(str, sizes)), machine)
+    return int(figures_of(machine).get("cpus", 0)) or len(os.sched_getaffinity(0))
 
 
 def constants() -> list[Cell]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from nearfield import __version__
+from nearfield.libraries import PACKAGE, ROOT
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def ratio_cell(ratio: float) -> Cell:
 @functools.cache
 def _templates() -> Environment:
     return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader([PACKAGE / "templates", ROOT / "bench"]),  # of a checkout also the demo's
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

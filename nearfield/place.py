@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nearfield import toml
 from nearfield.info import probe
 from nearfield.mapping import Problem, Traffic, best_mapping
-from nearfield.model import lines_between, machine_file
+from nearfield.model import figures_of, lines_between
+from nearfield.places import RELATIONS, Place, pairs_of, places_here, relation
 from nearfield.recording import load, total
-from nearfield.survey.places import RELATIONS, Place, pairs_of, places_here, relation
 
 Record = dict[str, Any]
 ALL_BLOCKS = ("MPI_Alltoall", "MPI_Ialltoall", "MPI_Alltoall_init")
@@ -51,11 +50,10 @@ class Suggestion:
 # ---- the machine
 def machine_of(name: str) -> tuple[list[Place], Figures]:
     """The CPUs, a thread of each core first, and figures: of this machine, measured in a second, or of a described one."""
-    described = machine_file(name)
-    if not described:
+    if name == "here":
         places = places_here()
         return places, _figures(_figures_here(), _lines_here(places))
-    told = toml.loads(Path(described[0]).read_text())
+    told = figures_of(name)
     cpus, sockets = int(told.get("cpus") or len(os.sched_getaffinity(0))), int(told.get("sockets", 1))
     each, of_cache = max(1, cpus // max(1, sockets)), int(told.get("cores") or cpus)
     places = [Place(cpu, cpu, cpu // of_cache * of_cache, cpu // each * each) for cpu in range(cpus)]

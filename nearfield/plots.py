@@ -135,10 +135,10 @@ def plot(cells: list, titles: bool = True) -> str:
             axis.set_yscale("log")
             axis.tick_params(labelsize=7)
         times.legend(fontsize=6)
-    return _svg(figure, transparent=not titles)
+    return svg_of(figure, transparent=not titles)
 
 
-def _svg(figure, transparent: bool = False) -> str:
+def svg_of(figure, transparent: bool = False) -> str:
     """The figure as an SVG element, closed."""
     figure.tight_layout()
     buffer = io.StringIO()
@@ -167,47 +167,7 @@ def plot_protocols(rows: list[dict[str, Any]]) -> str:
         axis.set_ylabel("microseconds per message", fontsize=8)
         axis.tick_params(labelsize=7)
         axis.legend(fontsize=6)
-    return _svg(figure)
-
-
-def plot_applications(rows: list[dict[str, Any]]) -> str:
-    """An SVG of wall time with Nearfield by that of the plain host: a panel for each number of ranks, a row for each application, a mark
-    with quartiles for each host. `rows` as `nearfield bench --app NAME --json` writes them, of any number of applications."""
-    seconds = {(row["ranks"], row["app"], row["host"], row["mode"]): row for row in rows}
-    names = list(dict.fromkeys(row["app"] for row in rows))
-    ranks = sorted({row["ranks"] for row in rows})
-    hosts = list(dict.fromkeys(row["host"] for row in rows))
-    height = 0.34 * len(names) + 1
-    figure, axes = plt.subplots(1, len(ranks), figsize=(8, height), sharey=True, squeeze=False)
-    for axis, count in zip(axes[0], ranks):
-        for index, host in enumerate(hosts):
-            both = [
-                (seconds.get((count, n, host, "plain")), seconds.get((count, n, host, "nearfield")))
-                for n in names
-            ]
-            known = [(place, plain, ours) for place, (plain, ours) in enumerate(both) if plain and ours]
-            ratios = [ours["seconds"] / plain["seconds"] for _, plain, ours in known]
-            low = [
-                ratio - ours["seconds_lower"] / plain["seconds"]
-                for ratio, (_, plain, ours) in zip(ratios, known)
-            ]
-            high = [
-                ours["seconds_upper"] / plain["seconds"] - ratio
-                for ratio, (_, plain, ours) in zip(ratios, known)
-            ]
-            at = [place + 0.22 * (index - (len(hosts) - 1) / 2) for place, _, _ in known]
-            axis.errorbar(
-                ratios, at, xerr=[low, high], fmt="osD^v"[index % 5], markersize=4, linewidth=1, label=host
-            )
-        axis.axvline(1, color=FAINT, linewidth=1.2)
-        axis.set_xlim(0, None)
-        axis.set_title(f"{count} ranks", fontsize=10)
-        axis.set_xlabel("time with Nearfield / without", fontsize=8)
-        axis.tick_params(labelsize=8)
-    axes[0][0].set_yticks(range(len(names)), names)
-    axes[0][0].invert_yaxis()
-    axes[0][-1].legend(fontsize=7)
-    return _svg(figure)
+    return svg_of(figure)
 
 
 def _table(cells: list) -> Table:

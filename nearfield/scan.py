@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
-
 from nearfield.operations import WITH_ELEMENTS
 from nearfield.summary import GROUP, heading, microseconds, time_of
 from nearfield.tables import print_columns
@@ -97,14 +95,13 @@ def bumps(rows: Iterable[Row]) -> list[Bump]:
 
 def show_bumps(rows: list[Row]) -> None:
     """Prints what stands out: sizes, microseconds there and on both sides, and the algorithms."""
-    console = Console(highlight=False, soft_wrap=True)
     found = bumps(rows)
     if not found:
-        console.print(f"\nNo cell takes more than {SLOWER} times as long as both of its neighbours.")
+        print(f"\nNo cell takes more than {SLOWER} times as long as both of its neighbours.")
         return
-    console.print(f"\nMore than {SLOWER} times as long as both neighbours:")
+    print(f"\nMore than {SLOWER} times as long as both neighbours:")
     for about, group in itertools.groupby(found, lambda bump: _about(bump.inside[0])):
-        console.print(f"\n{about}", markup=False)
+        print(f"\n{about}")
         lines = [_words(bump) for bump in group]
         titles = ["bytes", "us", "before", "us", "after", "us", "times", "algorithm", "before", "after"]
         print_columns(titles, lines, ["red"] * len(lines))

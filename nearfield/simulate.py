@@ -12,11 +12,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import track
-
 from nearfield.libraries import program
 from nearfield.model import machine_file
+from nearfield.progress import tracked
 from nearfield.tables import print_table
 
 Row = dict[str, Any]
@@ -33,8 +31,7 @@ def simulate(ranks: list[int], sizes: list[int], machine: str, state: str, shift
         raise ValueError(f"buffers are either live or warm, not {state}")
     rows: list[Row] = []
     cells = [(p, size) for p in ranks for size in sizes]
-    console = Console(stderr=True)
-    for p, size in track(cells, "Simulating", console=console, disable=not console.is_terminal):
+    for p, size in tracked(cells, "simulating"):
         words = [str(program("nearfield-simulate")), str(p), str(size)]
         words += [*(machine_file(machine) or ["-"]), state, str(shift)]
         done = subprocess.run(words, capture_output=True, text=True)

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console
-from rich.table import Table
+CODES = {"bold": 1, "red": 31}
+LEAST = 30  # characters of the last column, which a narrow terminal breaks
+
+
+def styled(text: str, style: str | None) -> str:
+    """The text as a terminal shows it bold or red; elsewhere as it is."""
+    return f"\033[{CODES[style]}m{text}\033[0m" if style and sys.stdout.isatty() else text
 
 
 def print_table(
     titles: Sequence[str], rows: Iterable[Sequence[str]], styles: Iterable[str | None] = (), title: str = ""
 ) -> None:
     """Prints rows of words; `styles`, one for each row, and `title` show on a terminal only."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        for words in (titles, *rows):
+    lines = [titles, *rows]
+    if not sys.stdout.isatty():
+        for words in lines:
             print(*words, sep="\t")
         return
-    table = Table(*titles, title=title or None)
-    of_row = iter(styles)
-    for words in rows:
-        table.add_row(*words, style=next(of_row, None))
-    console.print(table)
+    if title:
+        print(title)
+    widths = [max(map(len, column)) for column in zip(*lines)][:-1]
+    room = max(LEAST, shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths))
+    of_row = iter(["bold", *styles])
+    for *words, last in lines:
+        style = next(of_row, None)
+        for piece in textwrap.wrap(last, room) or [""]:
+            text = "  ".join([*map(str.ljust, words, widths), piece])
+            print(styled(text.rstrip(), style))
+            words = [""] * len(widths)
 
 
 def print_columns(titles: Sequence[str], rows: Iterable[Sequence[str]], styles: Iterable[str | None]) -> None:
     """Prints rows of words below their titles, aligned to the right, wherever it goes; `styles` show on a terminal."""
-    console = Console(highlight=False, soft_wrap=True)
     lines = [titles, *rows]
     widths = [max(map(len, column)) for column in zip(*lines)]
     for words, style in zip(lines, ["bold", *styles]):
-        text = "  ".join(word.rjust(width) for word, width in zip(words, widths))
-        console.print(text, style=style, markup=False)
+        print(styled("  ".join(map(str.rjust, words, widths)), style))

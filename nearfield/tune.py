@@ -5,23 +5,17 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import socket
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-from nearfield import toml
-from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
-from nearfield.libraries import program
-from nearfield.model import ask, predict, stored
-from nearfield.values import check_words
+from nearfield.choices import measure
+from nearfield.hosts import find_hosts, parse_hosts
+from nearfield.model import ask, stored
+from nearfield.progress import Progress
 
 Cell = dict[str, Any]
-WORTH = 4.0  # algorithms whose estimate is beyond so many times the best are not run
 
 
 def stored_tuning() -> Path:
@@ -36,71 +30,21 @@ def tune(
 
     `seconds`: of each operation and size. Raises ValueError for hosts that are not there and jobs that fail.
     """
-    found = find_hosts()
-    check_words([host_name], found, "host")
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description:40}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
+    host = find_hosts()[parse_hosts(host_name)[0]]
     cells: list[Cell] = []
-    jobs = [(op, n) for op in operations if op != "barrier" for n in ranks]
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
-    ) as progress:
-        task = progress.add_task("", total=len(jobs) * len(sizes))
-        for op, count in jobs:
-            progress.update(task, description=f"{op}, {count} ranks")
-            cells += _job(found[host_name], op, count, sizes, seconds, lambda: progress.advance(task))
+    jobs = [(op, count) for op in operations if op != "barrier" for count in ranks]
+    with Progress(len(jobs)) as progress:
+        for number, (op, count) in enumerate(jobs):
+            progress.begin(f"{op}, {count} ranks")
+            _, *table = ask("explain", op, str(count), str(sizes[0]), "here")
+            without_reach = {row["name"] for row in table if row["reach"] == "no"}
+            for cell in measure(host, op, count, sizes, seconds):
+                us = cell["forced_us"]
+                staged = min((name for name in us if name in without_reach), key=us.__getitem__, default=None)
+                cells.append({name: cell[name] for name in ("op", "ranks", "bytes")})
+                cells[-1] |= {"algorithm": cell["best"], "staged": staged, "us": us[cell["best"]]}
+            progress.at(number + 1)
     write(cells, out)
-    return cells
-
-
-def worker_command(
-    host: Host, op: str, ranks: int, sizes: list[int], seconds: float, also: tuple[str, ...] = ()
-) -> list[str]:
-    """The job that forces, for each size, all algorithms worth it at any of them, and `also`, in turn."""
-    names: dict[str, None] = {}
-    for cell in predict(op, [ranks], sizes):
-        least = min(cell["ns"].values())
-        names |= {name: None for name, ns in cell["ns"].items() if ns <= WORTH * least}
-        names[cell["staged"]] = None
-    words = [op, ",".join(map(str, sizes)), "tune", str(seconds), ",".join([*names, *also])]
-    return launch_command(host, ranks, [str(program(f"nearfield-bench-{host.abi}")), *words])
-
-
-def _job(host: Host, op: str, ranks: int, sizes: list[int], seconds: float, advance) -> list[Cell]:
-    _, *table = ask("explain", op, str(ranks), str(sizes[0]), "here")
-    without_reach = {row["name"] for row in table if row["reach"] == "no"}
-    rows: list[Cell] = []
-    with tempfile.TemporaryFile("w+") as errors:
-        job = subprocess.Popen(
-            worker_command(host, op, ranks, sizes, seconds),
-            env=launcher_environment(host, nearfield=True),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
-        assert job.stdout is not None
-        for line in job.stdout:
-            if not line.startswith("{"):
-                continue
-            row = json.loads(line)
-            if "done" in row:
-                advance()
-            else:
-                rows.append(row)
-        if job.wait():
-            errors.seek(0)
-            raise ValueError(f"{op} on {ranks} ranks failed:\n{errors.read()[-2000:]}")
-    cells = []
-    for size in sizes:
-        times = {row["algorithm"]: row["median"] for row in rows if row["bytes"] == size}
-        if not times:
-            continue
-        best = min(times, key=times.__getitem__)
-        staged = min((name for name in times if name in without_reach), key=times.__getitem__, default=None)
-        cells.append(
-            {"op": op, "ranks": ranks, "bytes": size, "algorithm": best, "staged": staged, "us": times[best]}
-        )
     return cells
 
 
@@ -121,8 +65,11 @@ def tuned_cell(op: str, ranks: int, size: int, path: Path) -> Cell | None:
     """The file's cell for a call on just so many ranks; None without one (ranks also take the nearest number's)."""
     if not path.exists():
         return None
-    cells = [c for c in toml.loads(path.read_text()).get("cell", []) if c["op"] == op and c["ranks"] == ranks]
-    return next((c for c in cells if c["bytes"] // 2 < size <= c["bytes"]), None)
+    for block in path.read_text().split("[[cell]]")[1:]:  # as write() leaves them
+        cell = {name: json.loads(value) for name, value in re.findall(r"^(\w+) = (.+)$", block, re.MULTILINE)}
+        if (cell["op"], cell["ranks"]) == (op, ranks) and cell["bytes"] // 2 < size <= cell["bytes"]:
+            return cell
+    return None
 
 
 def _processor() -> str:

@@ -1,8 +1,19 @@
-"""Values as people write them on the command line. Raise ValueError with what is allowed."""
+"""Values as people write them on the command line. Raise WrongValue with what is allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import argparse
+import functools
+from collections.abc import Callable, Collection, Sequence
+
+# What options that several subcommands have mean.
+RANKS_PER_NODE = "by default as many as the machine has CPUs"
+MACHINE = "here, a preset (epyc-2x96, knl-64) or a file"
+
+
+class WrongValue(ValueError, argparse.ArgumentTypeError):
+    """Its text is what argparse says of an option."""
+
 
 UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
@@ -12,7 +23,7 @@ def parse_bytes(text: str) -> int:
     word = text.strip().upper()
     digits = word.rstrip("KMG")
     if not digits.isdecimal() or word[len(digits) :] not in UNITS:
-        raise ValueError(f"{text or 'nothing'} is no number of bytes; write 4096, 4K, 1M or 2G")
+        raise WrongValue(f"{text or 'nothing'} is no number of bytes; write 4096, 4K, 1M or 2G")
     return int(digits) << UNITS[word[len(digits) :]]
 
 
@@ -22,7 +33,7 @@ def parse_sizes(text: str, quick: bool = False) -> list[int]:
         return [parse_bytes(word) for word in text.split(",")]
     first, last = map(parse_bytes, text.split(":", 1))
     if first < 4 or last < first:
-        raise ValueError(f"sizes {text}: they start at 4 bytes and grow")
+        raise WrongValue(f"sizes {text}: they start at 4 bytes and grow")
     sizes = []
     while first <= last:
         sizes.append(first)
@@ -34,14 +45,14 @@ def parse_ranks(text: str, what: str = "ranks") -> list[int]:
     """Numbers of ranks out of "2:192" (powers of two, and the end) or "2,3,8"; `what` else is counted."""
     words = text.replace(":", ",").split(",")
     if not all(word.strip().isdecimal() and int(word) for word in words) or text.count(":") > 1:
-        raise ValueError(
+        raise WrongValue(
             f"{text or 'nothing'} is no number of {what}; write 2, a list 2,3,8, or 2:192 (powers of two)"
         )
     if ":" not in text:
         return [int(word) for word in words]
     first, last = map(int, words)
     if last < first:
-        raise ValueError(f"{what} {text}: they grow")
+        raise WrongValue(f"{what} {text}: they grow")
     numbers = []
     while first < last:
         numbers.append(first)
@@ -49,9 +60,33 @@ def parse_ranks(text: str, what: str = "ranks") -> list[int]:
     return [*numbers, last]
 
 
+parse_nodes, parse_points = (functools.partial(parse_ranks, what=what) for what in ("nodes", "points"))
+
+
 def check_words(words: Sequence[str], allowed: Collection[str], what: str) -> list[str]:
     """The words, where all of them are allowed; `what` one is called."""
     for word in words:
         if word not in allowed:
-            raise ValueError(f"there is no {what} {word or 'without a name'}; there are {', '.join(allowed)}")
+            raise WrongValue(f"there is no {what} {word or 'without a name'}; there are {', '.join(allowed)}")
     return list(words)
+
+
+def words_of(allowed: Collection[str], what: str) -> Callable[[str], list[str]]:
+    """Reads a list, separated by commas, of words that are allowed."""
+    return lambda text: check_words(text.split(","), allowed, what)
+
+
+def at_least(least: float) -> Callable[[str], float]:
+    """Reads a number, a whole one where `least` is."""
+    kind = type(least)
+
+    def read(text: str) -> float:
+        try:
+            number = kind(text)
+        except ValueError:
+            number = least - 1
+        if not number >= least:
+            raise WrongValue(f"takes a number of at least {least:g}, not {text}")
+        return number
+
+    return read

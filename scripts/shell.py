@@ -1,7 +1,6 @@
 """Writes what shells and `man` have of the command: packaging/shell/nearfield.1 and completions. --check: fails where they differ."""
 
-import os
-import subprocess
+import argparse
 import sys
 from pathlib import Path
 
@@ -9,20 +8,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 is_nearfields_command = True  # nothing has to be built
 
-import typer.main  # noqa: E402
-
-from nearfield import __version__, check, compare, environment, run  # noqa: E402
-from nearfield.commands import NAMES, app  # noqa: E402
+from nearfield import __version__  # noqa: E402
+from nearfield.cli import make_parser  # noqa: E402
+from nearfield.commands import SUBCOMMANDS  # noqa: E402
 
 TARGET = ROOT / "packaging/shell"
-# What is answered without Typer has its help as text.
-TEXTS = {
-    "run": run.USAGE,
-    "exec": run.USAGE_OF_EXEC,
-    "env": environment.USAGE,
-    "compare": compare.USAGE,
-    "check": check.USAGE,
-}
+NAMES = [name for name, about in SUBCOMMANDS.items() if about]
+PARSERS = make_parser(NAMES)[1]
 
 
 def escaped(text: str) -> str:
@@ -31,24 +23,22 @@ def escaped(text: str) -> str:
     return "\n".join(f"\\&{line}" if line[:1] in ".'" else line for line in lines)
 
 
-def literal(text: str) -> str:
-    return f".nf\n{escaped(text.rstrip())}\n.fi\n"
+def options_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """What its help lists."""
+    return [one for one in parser._actions if one.help != argparse.SUPPRESS and one.dest != "help"]
 
 
-def options_of(command) -> str:
-    """The options of a subcommand, with what they take."""
-    found = ""
-    for option in command.params:
-        positional = not option.opts[0].startswith("-")
-        names = option.name.upper() if positional else ", ".join(option.opts + option.secondary_opts)
-        if option.name != "help" and getattr(option, "help", None):
-            found += f".TP\n\\fB{escaped(names)}\\fR\n{escaped(option.help)}\n"
-    return found
+def described(action: argparse.Action) -> str:
+    """An option with what it takes and what it means."""
+    takes = (
+        "" if action.nargs == 0 or not action.option_strings else f" {action.metavar or action.dest.upper()}"
+    )
+    names = ", ".join(action.option_strings) or str(action.metavar)
+    return f".TP\n\\fB{escaped(names)}\\fR{escaped(takes)}\n{escaped(action.help.replace('%%', '%'))}\n"
 
 
 def manual() -> str:
     """nearfield.1"""
-    group = typer.main.get_command(app)
     text = f'.TH NEARFIELD 1 "" "Nearfield {__version__}" "User Commands"\n'
     text += (
         ".SH NAME\nnearfield \\- makes MPI fast inside a node, under unmodified programs and MPI libraries\n"
@@ -56,30 +46,61 @@ def manual() -> str:
     text += ".SH SYNOPSIS\n\\fBnearfield run\\fR [OPTIONS] \\fImpiexec \\-n 4 ./program\\fR\n.br\n"
     text += "\\fBnearfield\\fR \\fISUBCOMMAND\\fR [OPTIONS] ...\n.SH SUBCOMMANDS\n"
     for name in NAMES:
-        command = group.commands[name]
-        text += f".SS nearfield {name}\n"
-        if name in TEXTS:
-            text += literal(TEXTS[name])
-        else:
-            text += f"{escaped(' '.join(command.help.split()))}\n{options_of(command)}"
+        parser = PARSERS[name]
+        usage = parser.usage.replace("%(prog)s", parser.prog)
+        text += f".SS {escaped(usage)}\n{escaped(parser.description.strip())}\n"
+        text += "".join(map(described, options_of(parser)))
     text += ".SH ENVIRONMENT\nSettings are variables NEARFIELD_...; \\fBnearfield info\\fR lists them.\n"
     text += ".SH FILES\n.TP\n$XDG_CACHE_HOME/nearfield, ~/.cache/nearfield\n"
     text += "What has been measured of each machine; it may be removed at any time.\n"
     return text
 
 
-def completion(shell: str) -> str:
-    """What the command itself has for a shell."""
-    words = [sys.executable, "-c", "from nearfield.commands import app; app(prog_name='nearfield')"]
-    env = {**os.environ, "_NEARFIELD_COMPLETE": f"source_{shell}", "PYTHONPATH": str(ROOT)}
-    return subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout
+def words_of(name: str) -> str:
+    """All options of a subcommand."""
+    return " ".join(word for one in options_of(PARSERS[name]) for word in one.option_strings)
+
+
+def bash() -> str:
+    cases = "".join(f'    {name}) words="{words_of(name)}" ;;\n' for name in NAMES)
+    return f"""_nearfield() {{
+  local words="{" ".join(NAMES)}"
+  [ "$COMP_CWORD" -gt 1 ] && case ${{COMP_WORDS[1]}} in
+{cases}    *) words= ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _nearfield nearfield
+"""
+
+
+def zsh() -> str:
+    cases = "".join(f"  {name}) compadd -- {words_of(name)} ;;\n" for name in NAMES)
+    return f"""#compdef nearfield
+if ((CURRENT == 2)); then
+  compadd -- {" ".join(NAMES)}
+  return
+fi
+[[ $words[CURRENT] == -* ]] || {{ _files; return }}
+case $words[2] in
+{cases}esac
+"""
+
+
+def fish() -> str:
+    lines = [
+        f"complete -c nearfield -n __fish_use_subcommand -a {name} -d '{SUBCOMMANDS[name]}'" for name in NAMES
+    ]
+    for name in NAMES:
+        names = "".join(f" -l {word.lstrip('-')}" for word in words_of(name).split())
+        lines.append(f"complete -c nearfield -n '__fish_seen_subcommand_from {name}'{names}")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    files = {"nearfield.1": manual()}
-    files |= {f"nearfield.{shell}": completion(shell) for shell in ("bash", "zsh", "fish")}
-    for name, text in files.items():
-        path = TARGET / name
+    files = {"1": manual, "bash": bash, "zsh": zsh, "fish": fish}
+    for ending, write in files.items():
+        path, text = TARGET / f"nearfield.{ending}", write()
         if "--check" not in sys.argv:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:

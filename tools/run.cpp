@@ -1,5 +1,5 @@
 // nearfield-run: sets the environment and becomes the launcher. What takes a word or a file besides settings is
-// Python's (nearfield/run.py), which comes back here when it has done its part.
+// Python's (nearfield/commands/run.py), which comes back here when it has done its part.
 //
 //   nearfield-run PYTHON ROOT run|exec|last [OPTIONS] LAUNCHER ARGUMENTS...
 //
@@ -8,7 +8,7 @@
 //
 //   nearfield run ----- exec -----> launcher ........ ends
 //        \-- fork --> (gone)                            |
-//                \-- fork --> watcher, asleep ------> exec nearfield/afterwards.py, where nothing was served
+//                \-- fork --> watcher, asleep ------> exec `nearfield afterwards`, where nothing was served
 //
 // So the launcher is what was started: its process, its parent, its terminal, signals and exit status. The watcher is
 // no child of it, and has a session of its own, so that neither a launcher nor the terminal meets it.

@@ -1,5 +1,5 @@
 // nearfield-wire PORTS NANOSECONDS BITS_PER_SECOND: a slow network between the pretended nodes of
-// nearfield/nodes/bed.py, where the kernel has none to offer (netem).
+// tests/nodes/bed.py, where the kernel has none to offer (netem).
 //
 //   node 0: eth0 --- port0 )                ( port1 --- eth0 :node 1
 //                           ) this program (

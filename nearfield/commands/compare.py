@@ -1,13 +1,64 @@
-"""`nearfield compare`: answered in nearfield/cli.py before Typer is loaded; listed here so that --help names it."""
+"""Runs a command as it is, with Nearfield's heap alone, with its MPI alone and with both, in turns; says what each gains, how much
+time is in MPI, and whether the outputs are the same. The command runs in this directory each time, 22 times by default; standard
+input is given to each run where it is a file. Exit status: 0, 1 where a run ended or printed otherwise, 2 where nothing was compared.
+"""
 
 from __future__ import annotations
 
-from nearfield.commands.registry import command
+import argparse
+import os
+from pathlib import Path
+
+from nearfield.settings import add_command, add_host, add_settings, settings_of
+from nearfield.values import at_least
 
 
-@command
-def compare() -> None:
-    """Compare a command with and without Nearfield.
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield compare` takes."""
+    parser.add_argument("--runs", type=at_least(1), default=5, metavar="N", help="runs of each kind")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="also write the page of a run with Nearfield, as `nearfield run` does",
+    )
+    parser.add_argument(
+        "--status",
+        type=at_least(0),
+        default=0,
+        metavar="N",
+        help="the exit status with which the command ends where all is well; 0 unless given",
+    )
+    add_host(parser)
+    add_settings(parser, ("--log", "--log-file", "--algorithm"))
+    add_command(parser, "LAUNCHER ARGUMENTS...")
 
-    `nearfield compare mpiexec -n 4 ./program`; `nearfield compare --help` lists its options.
-    """
+
+def main(asked: argparse.Namespace) -> int:
+    """Compares, shows and writes."""
+    import json
+
+    from nearfield.compare import compare
+    from nearfield.outputs import check_outputs
+    from nearfield.progress import Progress
+    from nearfield.verdict import as_json, show
+
+    page = asked.report
+    if page and page.suffix not in (".html", ".htm"):
+        raise ValueError(f"--report writes a page, so its name ends in .html, not {page.name}")
+    check_outputs((asked.json, page, page.with_suffix(".json") if page else None))
+    env = dict(os.environ) | settings_of(asked)
+    with Progress() as progress:
+        found = compare(
+            asked.command,
+            env,
+            asked.runs,
+            asked.status,
+            page,
+            lambda text: progress.begin(f"nearfield compare: {text}"),
+        )
+    show(found)
+    if asked.json:
+        asked.json.write_text(json.dumps(as_json(found), indent=1) + "\n")
+    return 0 if found.same else 1

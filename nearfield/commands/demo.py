@@ -1,24 +1,27 @@
-"""`nearfield demo`: what programs gain here (nearfield/demo.py)."""
+"""Shows what five programs gain here, when, why and how safely; then operations by size. A report of it all goes to one page."""
 
+from __future__ import annotations
+
+import argparse
+import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from nearfield.commands.registry import command
 
 
-@command
-def demo(
-    out: Annotated[Path, typer.Option(help="The report.")] = Path("report.html"),
-    quick: Annotated[bool, typer.Option(help="Two ranks only, one run each way.")] = False,
-) -> None:
-    """Show what five programs gain here, when, why and how safely.
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield demo` takes."""
+    parser.add_argument("--out", type=Path, default=Path("report.html"), help="the report")
+    parser.add_argument("--quick", action="store_true", help="two ranks only, one run each way")
 
-    Then operations by size; a report of it all goes to one page.
-    """
-    from nearfield.demo import run_demo
+
+def main(asked: argparse.Namespace) -> None:
+    """Runs it. Raises ValueError outside of a checkout: the programs are those of examples."""
+    from nearfield.libraries import IS_CHECKOUT, ROOT
     from nearfield.outputs import PLOT, check_outputs
 
-    check_outputs((out, out.with_suffix(".json")), [PLOT])
-    run_demo(out, quick)
+    if not IS_CHECKOUT:
+        raise ValueError("the demo runs programs of the source (examples), in a checkout only")
+    sys.path.append(str(ROOT))
+    from bench.demo import run_demo
+
+    check_outputs((asked.out, asked.out.with_suffix(".json")), [PLOT])
+    run_demo(asked.out, asked.quick)

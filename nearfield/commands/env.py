@@ -1,13 +1,28 @@
-"""`nearfield env`: answered in nearfield/cli.py before Typer is loaded; listed here so that --help names it."""
+"""Prints what has Nearfield serve whatever is started from then on: eval "$(nearfield env)" in a job script."""
 
 from __future__ import annotations
 
-from nearfield.commands.registry import command
+import argparse
+import os
+import shlex
+
+from nearfield.libraries import what_loads
+from nearfield.settings import add_settings, settings_of
 
 
-@command
-def env() -> None:
-    """Print what `nearfield run` would set, for job scripts.
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield env` takes."""
+    parser.add_argument("--csh", action="store_true", help="for csh and tcsh: eval `nearfield env --csh`")
+    add_settings(parser)
 
-    `eval "$(nearfield env)"`; `nearfield env --help` lists its options.
-    """
+
+def main(asked: argparse.Namespace) -> None:
+    """Prints a line for each variable. Raises NotBuilt, ValueError."""
+    given = settings_of(asked)
+    for variable, value in (given | what_loads(dict(os.environ) | given)).items():
+        # The variables' names are ours; csh expands ! in quotes as well.
+        quoted = shlex.quote(value)
+        if asked.csh:
+            print(f"setenv {variable} {quoted.replace('!', chr(92) + '!')};")
+        else:
+            print(f"export {variable}={quoted}")

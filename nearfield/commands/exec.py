@@ -1,13 +1,18 @@
-"""`nearfield exec`: answered in nearfield/cli.py before Typer is loaded; listed here so that --help names it."""
+"""Becomes a program with Nearfield: one rank, where the launcher's environment does not reach it.
+`mpiexec -n 4 apptainer exec image.sif nearfield exec ./program`
+"""
 
 from __future__ import annotations
 
-from nearfield.commands.registry import command
+import argparse
+
+from nearfield.commands.run import main
+from nearfield.settings import add_command, add_settings
+
+__all__ = ["main", "options"]
 
 
-@command
-def exec() -> None:
-    """Become a program with Nearfield, as one rank of a job.
-
-    `mpiexec -n 4 apptainer exec image.sif nearfield exec ./program`; `nearfield exec --help` lists its options.
-    """
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield exec` takes."""
+    add_settings(parser)
+    add_command(parser, "PROGRAM ARGUMENTS...")

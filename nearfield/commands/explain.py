@@ -1,49 +1,46 @@
-"""`nearfield explain`: what a call would take, and why (nearfield/explain.py)."""
+"""Explains which algorithm a call would take, and why. What the others would cost stands beside it."""
 
-from typing import Annotated, Optional
+from __future__ import annotations
 
-import typer
+import argparse
+import sys
 
-from nearfield.commands.described import MACHINE, RANKS_PER_NODE
-from nearfield.commands.registry import command
+from nearfield.operations import COLLECTIVES
+from nearfield.values import MACHINE, RANKS_PER_NODE, at_least, check_words, parse_bytes
 
 
-@command
-def explain(
-    op: Annotated[str, typer.Argument(help="A collective, or message.")],
-    ranks: Annotated[Optional[int], typer.Option(min=1, help="Number of ranks; 2 unless given.")] = None,
-    bytes: Annotated[
-        Optional[str], typer.Option(help="Of one rank's vector or block: 4096, 4K, 1M; 8 unless given.")
-    ] = None,
-    nodes: Annotated[int, typer.Option(min=1, help="Over so many nodes, of --ranks-per-node.")] = 1,
-    ranks_per_node: Annotated[int, typer.Option(min=0, help=RANKS_PER_NODE)] = 0,
-    machine: Annotated[str, typer.Option(help=MACHINE)] = "here",
-    json: Annotated[bool, typer.Option(help="Print JSON.")] = False,
-) -> None:
-    """Explain which algorithm a call would take, and why.
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield explain` takes."""
+    add = parser.add_argument
+    add("op", metavar="OP", help="a collective, or message")
+    add("--ranks", type=at_least(1), help="number of ranks; 2 unless given")
+    add("--bytes", type=parse_bytes, help="of one rank's vector or block: 4096, 4K, 1M; 8 unless given")
+    add("--nodes", type=at_least(1), default=1, help="over so many nodes, of --ranks-per-node")
+    add("--ranks-per-node", type=at_least(0), default=0, help=RANKS_PER_NODE)
+    add("--machine", default="here", help=MACHINE)
+    add("--json", action="store_true", help="print JSON")
 
-    What the others would cost stands beside it.
-    """
+
+def main(asked: argparse.Namespace) -> None:
+    """Prints the explanation."""
     from json import dumps
 
-    from nearfield import explain as explaining
+    from nearfield import explain
     from nearfield.model import ranks_of_a_node
-    from nearfield.operations import COLLECTIVES
-    from nearfield.values import check_words, parse_bytes
 
-    check_words([op], (*COLLECTIVES, "message"), "collective")
-    size = parse_bytes("8" if bytes is None else bytes)
-    if bytes is not None and op == "barrier":
-        typer.echo("--bytes does not apply: a barrier has no data", err=True)
-    if ranks and (nodes > 1 or op == "message"):
-        whose = "a message is between two ranks" if op == "message" else "--ranks-per-node says how many"
-        typer.echo(f"--ranks does not apply: {whose}", err=True)
-    if nodes > 1:
-        each = ranks_of_a_node(ranks_per_node, machine)
-        found = explaining.explain_nodes(op, nodes, each, size, machine)
+    check_words([asked.op], (*COLLECTIVES, "message"), "collective")
+    if asked.bytes is not None and asked.op == "barrier":
+        print("--bytes does not apply: a barrier has no data", file=sys.stderr)
+    if asked.ranks and (asked.nodes > 1 or asked.op == "message"):
+        between = "a message is between two ranks"
+        whose = between if asked.op == "message" else "--ranks-per-node says how many"
+        print(f"--ranks does not apply: {whose}", file=sys.stderr)
+    size = 8 if asked.bytes is None else asked.bytes
+    ranks = asked.ranks or 2
+    if asked.nodes > 1:
+        ranks = ranks_of_a_node(asked.ranks_per_node, asked.machine)
+    found = explain.explain(asked.op, ranks, size, asked.machine, asked.nodes)
+    if asked.json:
+        print(dumps(found, indent=1))
     else:
-        found = explaining.explain(op, ranks or 2, size, machine)
-    if json:
-        typer.echo(dumps(found, indent=1))
-    else:
-        (explaining.show_nodes if nodes > 1 else explaining.show)(found)
+        explain.show(found)

@@ -1,30 +1,28 @@
-"""`nearfield info`: what this machine offers (nearfield/info.py)."""
+"""Shows the machine, ways of reaching memory, hosts. Of the CPUs it counts those really available; of ways that do not work here it says
+why.
+"""
 
-from typing import Annotated
+from __future__ import annotations
 
-import typer
-
-from nearfield.commands.registry import command
+import argparse
 
 
-@command
-def info(
-    json: Annotated[bool, typer.Option(help="Print JSON, of everything.")] = False,
-    everything: Annotated[
-        bool,
-        typer.Option("--all", help="Also memory, all settings, figures of the machine, algorithms."),
-    ] = False,
-    settings: Annotated[
-        bool, typer.Option(help="Print the settings only, as docs/settings.md has them.")
-    ] = False,
-) -> None:
-    """Show the machine, ways of reaching memory, hosts.
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield info` takes."""
+    parser.add_argument("--json", action="store_true", help="print JSON, of everything")
+    parser.add_argument(
+        "--all", action="store_true", help="also memory, all settings, figures of the machine, algorithms"
+    )
+    parser.add_argument(
+        "--settings", action="store_true", help="print the settings only, as docs/settings.md has them"
+    )
 
-    Of the CPUs it counts those really available; of ways that do not work here it says why.
-    """
+
+def main(asked: argparse.Namespace) -> None:
+    """Prints what is asked for."""
     from nearfield.info import settings_table, show
 
-    if settings:
-        typer.echo(settings_table())
+    if asked.settings:
+        print(settings_table())
     else:
-        show(json, everything)
+        show(asked.json, asked.all)

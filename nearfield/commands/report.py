@@ -1,33 +1,32 @@
-"""`nearfield report`: the page of a run again (nearfield/report.py)."""
+"""Writes the page of a run again, from its JSON."""
 
+from __future__ import annotations
+
+import argparse
 from pathlib import Path
-from typing import Annotated, Optional
-
-import typer
-
-from nearfield.commands.registry import command
 
 
-@command
-def report(
-    run: Annotated[Path, typer.Argument(help="What `nearfield run --report` has stored beside its page.")],
-    out: Annotated[
-        Optional[Path], typer.Option(help="The page; by default beside it, of the same name.")
-    ] = None,
-) -> None:
-    """Write the page of a run again, from its JSON."""
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield report` takes."""
+    meaning = "what `nearfield run --report` has stored beside its page"
+    parser.add_argument("run", type=Path, metavar="RUN", help=meaning)
+    parser.add_argument("--out", type=Path, help="the page; by default beside it, of the same name")
+
+
+def main(asked: argparse.Namespace) -> None:
+    """Writes it. Raises ValueError where the JSON is none, or the page cannot be written."""
     from nearfield import recording
     from nearfield.outputs import PAGE, need
 
     need(PAGE)
     from nearfield import report as pages
 
-    found = recording.load(run)
-    page = out or run.with_suffix(".html")
+    found = recording.load(asked.run)
+    page = asked.out or asked.run.with_suffix(".html")
     try:
         pages.write_page(found, page)
     except OSError as error:
         raise ValueError(f"cannot write {page}: {error.strerror}") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{run} is damaged: {type(error).__name__} {error}") from None
-    typer.echo(f"report: {page}")
+        raise ValueError(f"{asked.run} is damaged: {type(error).__name__} {error}") from None
+    print(f"report: {page}")

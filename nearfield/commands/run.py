@@ -1,13 +1,56 @@
-"""`nearfield run`: answered in nearfield/cli.py before Typer is loaded; listed here so that --help names it."""
+"""Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its MPI programs. Where none of
+them was served it says why when the launcher has ended, unless --log is error or off.
+"""
 
 from __future__ import annotations
 
-from nearfield.commands.registry import command
+import argparse
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from nearfield.libraries import ROOT_TO_TELL, program, with_nearfield
+from nearfield.settings import add_command, add_host, add_settings, settings_of
+
+# tools/run.cpp does without Python what it can; here are help, what is not understood, --host, --report and --trace.
 
 
-@command
-def run() -> None:
-    """Run a launcher with Nearfield under its MPI programs.
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield run` takes."""
+    add_settings(parser)
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="at the end, write what the program's calls of MPI did: a page, FILE.html, and beside it the same as JSON",
+    )
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="at the end, write its last calls one by one, as JSON for Perfetto and Chrome; the page then says who waited for whom",
+    )
+    add_host(parser)
+    add_command(parser, "LAUNCHER ARGUMENTS...")
 
-    `nearfield run mpiexec -n 4 ./program`; `nearfield run --help` lists its options.
-    """
+
+def main(asked: argparse.Namespace) -> int:
+    """Replaces this process by the launcher, or by a program; returns an exit status only where a report is made. Raises ValueError,
+    NotBuilt."""
+    env = dict(os.environ) | settings_of(asked)
+    files = [getattr(asked, name, None) for name in ("report", "trace")]
+    reporting = None
+    if any(files):
+        from nearfield.reporting import Reporting
+
+        reporting = Reporting(*files)
+    env["NEARFIELD_LIBDIR"] = with_nearfield(env)["NEARFIELD_LIBDIR"]  # or says what is wrong
+    runner = [str(program("nearfield-run")), sys.executable, ROOT_TO_TELL, "last", "--", *asked.command]
+    if reporting:
+        if not shutil.which(asked.command[0], path=env.get("PATH")):
+            raise ValueError(f"cannot start {asked.command[0]}: there is no such program")
+        return reporting.run(runner, env)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
+    os.execve(runner[0], runner, env)

@@ -1,26 +1,22 @@
-"""`nearfield stats`: what jobs' statistics say together (nearfield/served.py)."""
+"""Sums up the statistics that ranks of jobs have written by NEARFIELD_STATS_FILE: what was served in how many jobs, and what was left to the
+MPI library, with reasons.
+"""
 
+from __future__ import annotations
+
+import argparse
 from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from nearfield.commands.registry import command
 
 
-@command
-def stats(
-    places: Annotated[
-        list[Path],
-        typer.Argument(help="Files that NEARFIELD_STATS_FILE names, or directories with them (*.json)."),
-    ],
-) -> None:
-    """Sum up the statistics that ranks of jobs have written.
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield stats` takes."""
+    meaning = "files that NEARFIELD_STATS_FILE names, or directories with them (*.json)"
+    parser.add_argument("places", type=Path, nargs="+", metavar="PLACES...", help=meaning)
 
-    By NEARFIELD_STATS_FILE: what was served in how many jobs, and what was left to the MPI library, with reasons.
-    """
+
+def main(asked: argparse.Namespace) -> None:
+    """Prints the sums."""
     from nearfield.served import summarize
     from nearfield.statistics import read_statistics
 
-    for line in summarize(read_statistics(*places)):
-        typer.echo(line)
+    print(*summarize(read_statistics(*asked.places)), sep="\n")

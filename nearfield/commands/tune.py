@@ -1,35 +1,37 @@
-"""`nearfield tune`: a file of what is fastest here (nearfield/tune.py)."""
+"""Measures the fastest algorithms, for NEARFIELD_CHOOSE=file. Over nodes nothing is tuned beforehand: jobs try what there is in their first
+calls (NEARFIELD_CHOOSE=trial).
+"""
 
-import os
+from __future__ import annotations
+
+import argparse
+import sys
 from pathlib import Path
-from typing import Annotated, Optional
 
-import typer
-
-from nearfield.commands.registry import command
 from nearfield.operations import OPERATIONS
+from nearfield.values import at_least, parse_ranks, parse_sizes, words_of
 
 
-@command
-def tune(
-    op: Annotated[str, typer.Option(help="Collectives, separated by commas.")] = OPERATIONS,
-    ranks: Annotated[str, typer.Option(help="Numbers of ranks; by default as many as there are CPUs.")] = "",
-    sizes: Annotated[str, typer.Option(help="Bytes: 8:4M (powers of two), or a list.")] = "8:4M",
-    host: Annotated[str, typer.Option(help="The host whose launcher starts the ranks.")] = "mpich",
-    seconds: Annotated[float, typer.Option(min=0, help="Time per operation and size.")] = 0.3,
-    out: Annotated[Optional[Path], typer.Option(help="The file; by default where ranks look for it.")] = None,
-) -> None:
-    """Measure the fastest algorithms, for NEARFIELD_CHOOSE=file.
+def options(parser: argparse.ArgumentParser) -> None:
+    """What `nearfield tune` takes."""
+    add, collectives = parser.add_argument, words_of(OPERATIONS.split(","), "collective with algorithms")
+    add("--op", type=collectives, default=OPERATIONS, help="collectives, separated by commas")
+    add("--ranks", type=parse_ranks, help="numbers of ranks; by default as many as there are CPUs")
+    add("--sizes", type=parse_sizes, default="8:4M", help="bytes: 8:4M (powers of two), or a list")
+    add("--host", default="mpich", help="the host whose launcher starts the ranks")
+    add("--seconds", type=at_least(0.0), default=0.3, help="time per operation and size")
+    add("--out", type=Path, metavar="FILE", help="the file; by default where ranks look for it")
 
-    Over nodes nothing is tuned beforehand: jobs try what there is in their first calls (NEARFIELD_CHOOSE=trial).
-    """
-    from nearfield import tune as tuning
+
+def main(asked: argparse.Namespace) -> None:
+    """Measures and writes."""
+    import os
+
+    from nearfield import tune
     from nearfield.outputs import check_outputs
-    from nearfield.values import check_words, parse_ranks, parse_sizes
 
-    check_outputs([out])
-    operations = check_words(op.split(","), OPERATIONS.split(","), "collective with algorithms")
-    counts = parse_ranks(ranks) if ranks else [max(2, len(os.sched_getaffinity(0)))]
-    path = out or tuning.stored_tuning()
-    cells = tuning.tune(operations, counts, parse_sizes(sizes), host, seconds, path)
-    typer.echo(f"{len(cells)} cells in {path}; NEARFIELD_CHOOSE=file uses them", err=True)
+    check_outputs([asked.out])
+    counts = asked.ranks or [max(2, len(os.sched_getaffinity(0)))]
+    path = asked.out or tune.stored_tuning()
+    cells = tune.tune(asked.op, counts, asked.sizes, asked.host, asked.seconds, path)
+    print(f"{len(cells)} cells in {path}; NEARFIELD_CHOOSE=file uses them", file=sys.stderr)

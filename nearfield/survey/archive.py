@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
-FORMAT = 1
+FORMAT = 2
 LEFT_OUT = "(left out)"
 CONTENT = """What `nearfield survey` has measured on one machine.
 
@@ -40,7 +40,7 @@ OF_ROWS = (
     *("median", "mean", "lower", "upper", "iterations", "model", "chosen", "best", "model_ratio", "ratio"),
     *("us", "forced_us", "estimated_us", "trials", "first", "second", "ns"),
 )
-OF_STEPS = ("kind", "placement", "ranks", "op", "host", "protocol", "seconds", "failed", "rows", "found")
+OF_STEPS = ("kind", "placement", "ranks", "op", "host", "seconds", "failed", "rows", "found")
 ADDRESS = re.compile(
     r"""(^|[\s:=(<"'])~?/\w|\w@\w|\b(\d{1,3}\.){3}\d{1,3}\b|\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b""", re.IGNORECASE
 )
@@ -67,7 +67,11 @@ def about_probe(found: Record) -> Record:
     kept["reach"] = [only(way, ("name", "works")) for way in found["reach"]]
     nodes = found["placement"].get("nodes", [])
     kept["memory"] = [only(node, ("node", "bytes", "cpus", "bandwidth", "latency")) for node in nodes]
-    kept["figures"] = {row["name"]: row["value"] for row in found["machine"]["figures"]}
+    kept["figures"] = [
+        only(row, ("name", "value", "meaning"))
+        for row in found["machine"]["figures"]
+        if not row["name"].endswith("_hour")
+    ]
     return kept
 
 

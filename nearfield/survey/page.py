@@ -10,24 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from nearfield import page
-from nearfield.demo_figures import size_word, speed_word
 from nearfield.page import Cell, Table
-from nearfield.summary import cells_of, geometric_mean
-from nearfield.survey.places import RELATIONS, Place, relation
+from nearfield.places import RELATIONS, Place, relation
+from nearfield.summary import cells_of, geometric_mean, size_word, speed_word
 
 Record = dict[str, Any]
 WITHIN = 1.1  # of the fastest: what a choice may take
-MOST_CPUS = 24  # of a table of lines between all pairs
 MOST_SHOWN = 40  # choices that cost more
-FIGURES = (
-    ("line", "ns", "a cache line between two cores, one way"),
-    ("near", "ns", "the same within one last-level cache, where that differs"),
-    ("turn", "ns", "from one rank to the next on a CPU that both want"),
-    ("copy", "ns/B", "copying what another core has just written, in cache"),
-    ("fold", "ns/B", "reducing in cache, per byte of operands"),
-    ("memory", "ns/B", "one core copies out of cache"),
-    ("all_memory", "ns/B", "all cores do, per byte of the node"),
-)
 
 
 def write_survey(surveys: Sequence[Record], path: Path) -> None:
@@ -42,7 +31,7 @@ def write_survey(surveys: Sequence[Record], path: Path) -> None:
 
 def _survey(survey: Record) -> Record:
     machine, places, steps = survey["machine"], survey["places"], survey["steps"]
-    cores, caches, packages = (places[name] for name in ("cores", "caches", "packages"))
+    cores, caches, packages = (len({one[key] for one in places}) for key in RELATIONS[:-1])
     about = f"{machine['cpus']} CPUs, {cores} cores, {caches} last-level caches, {packages} packages"
     hosts = ", ".join(f"{name} ({version})" for name, version in survey["hosts"].items())
     return {
@@ -52,12 +41,10 @@ def _survey(survey: Record) -> Record:
         "measured": f"Nearfield {survey['version']}, {survey['used'] / 60:.2g} of {survey['minutes']:g} minutes; {hosts}",
         "lead": _lead(survey),
         "lines": _lines(survey),
-        "matrix": _matrix(survey),
         "figures": _figures(steps),
-        "copies": _copies(steps),
         "by_host": _by_host(steps),
         "wrong": _wrong(steps),
-        "choices": _choices(steps),
+        "choices": len(_cells(steps)),
         "failed": [f"{name}: {step['failed']}" for name, step in steps.items() if "failed" in step],
         "missing": survey["missing"],
         "without_workers": survey["without_workers"],
@@ -72,7 +59,7 @@ def _cells(steps: dict[str, Record]) -> list[Record]:
     """Cells of nearfield/choices.py, each with its placement."""
     return [
         {"placement": step["placement"], **cell}
-        for step in _of_kind(steps, "by algorithm")
+        for step in _of_kind(steps, "choices")
         for cell in step.get("rows", [])
     ]
 
@@ -80,9 +67,11 @@ def _cells(steps: dict[str, Record]) -> list[Record]:
 def _ratios(steps: dict[str, Record]) -> dict[tuple[str, str, int], float]:
     """Nearfield's time by the best plain host's, by placement, operation and bytes: the mean over states of the machine."""
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
-    for step in _of_kind(steps, "by host"):
+    for step in _of_kind(steps, "calls"):
         for row in step.get("rows", []):
-            groups[step["placement"], row["op"], row["state"]].append(row)
+            by = row.get("protocol", "auto")
+            op = row["op"] if by == "auto" else f"{row['op']} by {by}"
+            groups[step["placement"], op, row["state"]].append(row)
     found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     for (placement, op, _), rows in groups.items():
         for cell in cells_of(rows):
@@ -91,8 +80,12 @@ def _ratios(steps: dict[str, Record]) -> dict[tuple[str, str, int], float]:
     return {key: geometric_mean(ratios) for key, ratios in found.items()}
 
 
+def _of_collectives(steps: dict[str, Record]) -> list[float]:
+    return [ratio for (_, op, _), ratio in _ratios(steps).items() if not op.startswith("latency")]
+
+
 def _lead(survey: Record) -> list[str]:
-    ratios, cells = list(_ratios(survey["steps"]).values()), _cells(survey["steps"])
+    ratios, cells = _of_collectives(survey["steps"]), _cells(survey["steps"])
     said = []
     if ratios:
         slower = sum(ratio > 1.05 for ratio in ratios)
@@ -111,7 +104,7 @@ def _lead(survey: Record) -> list[str]:
 
 
 def _line_groups(survey: Record) -> dict[str, list[float]]:
-    places = {one["cpu"]: Place(**one) for one in survey["places"]["cpus"]}
+    places = {one["cpu"]: Place(**one) for one in survey["places"]}
     groups: dict[str, list[float]] = {name: [] for name in RELATIONS}
     for row in _line_rows(survey):
         groups[relation(places[row["first"]], places[row["second"]])].append(row["ns"])
@@ -133,49 +126,11 @@ def _lines(survey: Record) -> Table:
     return Table(["what two CPUs have in common", "pairs", "least ns", "median", "most"], rows)
 
 
-def _matrix(survey: Record) -> Table | None:
-    """Lines between all pairs, where these are few; the longer the darker."""
-    cpus = [one["cpu"] for one in survey["places"]["cpus"]]
-    rows = _line_rows(survey)
-    if not rows or not 2 < len(cpus) <= MOST_CPUS:
-        return None
-    times = {frozenset((row["first"], row["second"])): row["ns"] for row in rows}
-    most = max(times.values())
-
-    def cell(one: int, other: int) -> str | Cell:
-        time = times.get(frozenset((one, other)))
-        return Cell(f"{time:.0f}", depth=0.8 * time / most) if time else "-"
-
-    return Table(["ns", *map(str, cpus)], [[str(one), *(cell(one, other) for other in cpus)] for one in cpus])
-
-
 def _figures(steps: dict[str, Record]) -> Table | None:
-    found = [step["found"] for step in _of_kind(steps, "calibration") if "found" in step]
-    if not found:
-        return None
-    rows = [[name, f"{found[0][name]:.4g}", unit, about] for name, unit, about in FIGURES if name in found[0]]
-    return Table(["figure", "value", "unit", "what it is"], rows, (0, 2, 3))
-
-
-def _copies(steps: dict[str, Record]) -> Table | None:
-    times: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    for step in _of_kind(steps, "copies"):
-        for row in step.get("rows", []):
-            if row["mode"] == "nearfield":
-                times[step["placement"], step["protocol"]][row["bytes"]] = row["median"]
-    if not times:
-        return None
-    sizes = sorted({size for one in times.values() for size in one})
-    rows: list[list[str | Cell]] = []
-    for (placement, protocol), one in times.items():
-        rows.append([placement, protocol])
-        for size in sizes:
-            least = min(
-                each[size] for (where, _), each in times.items() if where == placement and size in each
-            )
-            shown = f"{one[size]:.3g}" if size in one else "-"
-            rows[-1].append(Cell(shown, depth=0.5) if one.get(size) == least else shown)
-    return Table(["CPUs", "protocol", *(f"{size_word(size)}, us" for size in sizes)], rows, (0, 1))
+    found = [row for step in _of_kind(steps, "machine") for row in step.get("found", {}).get("figures", [])]
+    used = [row for row in found if row["value"] and "simulator" not in row["meaning"]]
+    rows = [[row["name"], f"{row['value']:.4g}", row["meaning"]] for row in used]
+    return Table(["figure", "value", "what it is"], rows, (0, 2)) if rows else None
 
 
 def _by_host(steps: dict[str, Record]) -> list[Table]:
@@ -218,29 +173,15 @@ def _wrong(steps: dict[str, Record]) -> Table | None:
     return Table(titles, rows, (0, 1, 3, 4, 7))
 
 
-def _choices(steps: dict[str, Record]) -> Table | None:
-    """All cells: microseconds of every algorithm, the fastest first."""
-    rows = []
-    for cell in _cells(steps):
-        times = sorted(cell["forced_us"].items(), key=lambda item: item[1])
-        rows.append([cell["placement"], cell["op"], size_word(cell["bytes"]), cell["chosen"], cell["model"]])
-        rows[-1].append(", ".join(f"{name} {us:.3g}" for name, us in times))
-    return (
-        Table(["CPUs", "operation", "bytes", "chosen", "model's", "us by algorithm"], rows, (0, 1, 3, 4, 5))
-        if rows
-        else None
-    )
-
-
 def _compared(surveys: Iterable[Record]) -> Table:
     rows = []
     for survey in surveys:
-        lines, ratios, cells = _line_groups(survey), _ratios(survey["steps"]), _cells(survey["steps"])
+        lines, ratios, cells = _line_groups(survey), _of_collectives(survey["steps"]), _cells(survey["steps"])
         rows.append([survey["machine"]["model"], str(survey["machine"]["cpus"])])
         rows[-1] += [
             f"{statistics.median(lines[name]):.0f}" if lines[name] else "-" for name in RELATIONS[1:]
         ]
-        rows[-1].append(f"{geometric_mean(ratios.values()):.2f}" if ratios else "-")
+        rows[-1].append(f"{geometric_mean(ratios):.2f}" if ratios else "-")
         for key in ("ratio", "model_ratio"):
             part = sum(cell[key] <= WITHIN for cell in cells) / len(cells) if cells else None
             rows[-1].append("-" if part is None else f"{part:.0%}")

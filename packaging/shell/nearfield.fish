@@ -1,1 +1,32 @@
-complete --command nearfield --no-files --arguments "(env _NEARFIELD_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) nearfield)" --condition "env _NEARFIELD_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) nearfield"
+complete -c nearfield -n __fish_use_subcommand -a run -d 'run a launcher with Nearfield under its MPI programs'
+complete -c nearfield -n __fish_use_subcommand -a exec -d 'become a program with Nearfield, as one rank of a job'
+complete -c nearfield -n __fish_use_subcommand -a env -d 'print what `nearfield run` would set, for job scripts'
+complete -c nearfield -n __fish_use_subcommand -a compare -d 'compare a command with and without Nearfield'
+complete -c nearfield -n __fish_use_subcommand -a stats -d 'sum up the statistics that ranks of jobs have written'
+complete -c nearfield -n __fish_use_subcommand -a check -d 'say whether programs would be served, and why not'
+complete -c nearfield -n __fish_use_subcommand -a info -d 'show the machine, ways of reaching memory, hosts'
+complete -c nearfield -n __fish_use_subcommand -a bench -d 'measure calls, plain and under Nearfield'
+complete -c nearfield -n __fish_use_subcommand -a model -d 'estimate what every algorithm costs, and which is chosen'
+complete -c nearfield -n __fish_use_subcommand -a explain -d 'explain which algorithm a call would take, and why'
+complete -c nearfield -n __fish_use_subcommand -a plan -d 'plan memory: what Nearfield takes, and where it should lie'
+complete -c nearfield -n __fish_use_subcommand -a tune -d 'measure the fastest algorithms, for NEARFIELD_CHOOSE=file'
+complete -c nearfield -n __fish_use_subcommand -a report -d 'write the page of a run again, from its JSON'
+complete -c nearfield -n __fish_use_subcommand -a demo -d 'show what five programs gain here, when, why and how safely'
+complete -c nearfield -n __fish_use_subcommand -a place -d 'suggest a CPU for each rank of a program that has run'
+complete -c nearfield -n __fish_use_subcommand -a survey -d 'survey a machine: distances and collectives'
+complete -c nearfield -n '__fish_seen_subcommand_from run' -l stats -l stats-file -l check -l log -l log-file -l algorithm -l heap -l report -l trace -l host
+complete -c nearfield -n '__fish_seen_subcommand_from exec' -l stats -l stats-file -l check -l log -l log-file -l algorithm -l heap
+complete -c nearfield -n '__fish_seen_subcommand_from env' -l csh -l stats -l stats-file -l check -l log -l log-file -l algorithm -l heap
+complete -c nearfield -n '__fish_seen_subcommand_from compare' -l runs -l json -l report -l status -l host -l log -l log-file -l algorithm
+complete -c nearfield -n '__fish_seen_subcommand_from stats'
+complete -c nearfield -n '__fish_seen_subcommand_from check' -l host
+complete -c nearfield -n '__fish_seen_subcommand_from info' -l json -l all -l settings
+complete -c nearfield -n '__fish_seen_subcommand_from bench' -l op -l ranks -l sizes -l hosts -l buffers -l seconds -l quick -l scan -l algorithm -l heap -l floor -l loop -l short -l protocol -l window -l target -l beside -l json -l report -l svg
+complete -c nearfield -n '__fish_seen_subcommand_from model' -l ranks -l sizes -l nodes -l ranks-per-node -l machine -l calibrate -l constants -l simulate -l state -l shift -l json -l svg -l plot
+complete -c nearfield -n '__fish_seen_subcommand_from explain' -l ranks -l bytes -l nodes -l ranks-per-node -l machine -l json
+complete -c nearfield -n '__fish_seen_subcommand_from plan' -l ranks -l machine -l pairs -l no-collectives -l no-long -l communicators -l heap -l windows -l alloc-mem -l job -l json
+complete -c nearfield -n '__fish_seen_subcommand_from tune' -l op -l ranks -l sizes -l host -l seconds -l out
+complete -c nearfield -n '__fish_seen_subcommand_from report' -l out
+complete -c nearfield -n '__fish_seen_subcommand_from demo' -l out -l quick
+complete -c nearfield -n '__fish_seen_subcommand_from place' -l machine -l world -l rankfile -l node -l json
+complete -c nearfield -n '__fish_seen_subcommand_from survey' -l report -l out -l minutes -l hosts -l op -l ranks

@@ -26,8 +26,6 @@ class Nearfield(CMakePackage):
     # What runs under it may be of another one of the same ABI: both shims are built where both headers are there.
     depends_on("mpi")
     depends_on("python@3.9:", type="run")
-    depends_on("py-typer", type="run")
-    depends_on("py-rich", type="run")
 
     requires("%gcc@12:", msg="only GCC has compiled it")
     conflicts("platform=darwin")

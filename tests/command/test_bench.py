@@ -1,4 +1,4 @@
-"""`nearfield bench`: what it measures, of operations, windows and applications, and what it says."""
+"""`nearfield bench`: what it measures, of operations and windows, and what it says."""
 
 import contextlib
 import itertools
@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from nearfield import apps
 from nearfield import bench as benchmarks
 from nearfield.bench import run_bench
 from nearfield.beside import KINDS, Beside
 from nearfield.hosts import bound
 from nearfield.libraries import program
-from nearfield.nodes.bed import Nodes
+from nearfield.machine import text_of
 from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES, WITHOUT_SIZE, cells_of_job
 from nearfield.plots import plot, write_report
 from nearfield.states import rows_of_blocks
@@ -27,8 +26,6 @@ from nearfield.summary import cells_of, pairs, show_summary
 from nearfield.values import parse_sizes
 from tests.command.calling import nearfield
 from tests.mpi.jobs import HOSTS, ROOT, UNKNOWN, descendants, hosts, launch
-from tests.nodes.beds import made_or_skip
-from tests.selection import FULL, per_change
 
 
 def of_one_job(host: str, ranks: int, operations: list[str], sizes: list[int], *words: str) -> list[dict]:
@@ -183,7 +180,7 @@ def running(word: str) -> list[int]:
     return [
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/cmdline")
-        if word in _text(path).split("\0")
+        if word in text_of(path).split("\0")
     ]
 
 
@@ -250,10 +247,6 @@ def test_rows_say_who_ran_beside(tmp_path: Path) -> None:
     assert "1 waking beside" in shown and "1 waking beside" in page.read_text()
     other = [row | {"beside": ""} for row in rows]
     assert len(pairs(rows + other)) == 2 * len(pairs(rows))
-    rows, shown = bench(
-        tmp_path, "--app", "mesh", "--points", "4", "--loops", "1", "--runs", "1", "--beside", "1"
-    )
-    assert {row["beside"] for row in rows} == {"1 cpu"} and "1 cpu beside" in shown
 
 
 def test_cells_without_data_are_measured_once() -> None:
@@ -290,7 +283,7 @@ def test_jobs_that_hang_are_reported_and_the_others_run(monkeypatch: pytest.Monk
         run_bench(["put"], [2], [mine], ["mpich"], ["warm"], 0.005)
 
     def left() -> list[str]:
-        texts = [_text(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+        texts = [text_of(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
         return [text for text in texts if str(mine) in text.split("\0")]
 
     until = time.monotonic() + 10  # what was killed takes a moment to end
@@ -332,97 +325,6 @@ def test_loops_of_other_benchmarks(tmp_path: Path) -> None:
         assert done.returncode == 2 and word in " ".join(done.stderr.split()), done.stderr
 
 
-APP_FIGURES = ("seconds", "cpu", "mpi", "mpi_most")
-
-
-def expect_cells(rows: list[dict], cells: set[tuple[str, str]], about: dict) -> None:
-    """Each cell, a form and a host, was measured both ways and is what `about` says."""
-    for mode in ("plain", "nearfield"):
-        found = [row for row in rows if row["mode"] == mode]
-        assert {(row["form"], row["host"]) for row in found} == cells and len(found) == len(cells)
-    for row in rows:
-        assert row.items() >= about.items() and all(row[key] > 0 for key in APP_FIGURES), row
-        for key in (*APP_FIGURES, "share"):
-            assert row[f"{key}_lower"] <= row[key] <= row[f"{key}_upper"], row
-        assert 0 < row["share"] < 1 and row["calls"] > 0, row
-        assert row["bytes"] > 0 or row["form"] == "shared", row  # whose lines are read where they lie
-        assert row["pinned"] == (row["nodes"] == 1 and row["ranks"] <= len(os.sched_getaffinity(0)))
-
-
-@pytest.mark.parametrize(
-    ("app", "points", "numbers", "hosts", "forms", "shape"),
-    [
-        ("fft", [16], [2], ["mpich"], [""], "16^3"),
-        ("matmul", [48], [3], ["mpich", "openmpi"], ["bcast", "allreduce"], "48 x 48"),
-        ("stencil", [30, 31], [2, 3], ["mpich"], ["put", "shared"], "31 x 31"),
-        ("mesh", [4], [2], ["mpich", "openmpi"], [""], "blocks of 4^3"),
-        ("training", [2], [2], ["mpich", "openmpi"], [""], "2 channels"),
-    ],
-)
-def test_applications_are_run(
-    tmp_path: Path,
-    app: str,
-    points: list[int],
-    numbers: list[int],
-    hosts: list[str],
-    forms: list[str],
-    shape: str,
-) -> None:
-    options = {"--app": [app], "--points": points, "--ranks": numbers, "--hosts": hosts, "--form": forms}
-    arguments = [word for name, values in options.items() for word in (name, ",".join(map(str, values)))]
-    rows, shown = bench(tmp_path, *arguments, "--panel", "9", "--loops", "2", "--runs", "1")
-    assert shape in shown and len(rows) == 2 * len(points) * len(numbers) * len(hosts) * len(forms)
-    for n, p in itertools.product(points, numbers):
-        found = [row for row in rows if (row["points"], row["ranks"]) == (n, p)]
-        about = {"app": app, "nodes": 1, "loops": 2, "runs": 1, "heap": "shared"}
-        expect_cells(found, set(itertools.product(forms, hosts)), about)
-
-
-def test_applications_have_to_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        apps,
-        "_run",
-        lambda cell, *_: dict.fromkeys(apps.FIGURES + apps.COUNTS, "1") | {"checksum": cell.form},
-    )
-    assert len(apps.compare("stencil", [2, 4], ["mpich"], forms=["put"])) == 8
-    with pytest.raises(ValueError, match="the results of stencil shared 256, 2 ranks, mpich .* differ"):
-        apps.compare("stencil", [2], ["mpich"], forms=["put", "shared"])
-
-
-def test_parts_are_run_with_their_libraries_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, list[str]]] = []
-
-    def run(cell: apps.Cell, command: list[str], mode: str, *_: object) -> dict[str, str]:
-        preloaded = apps._environment(cell.host, mode, "shared").get("LD_PRELOAD", "")
-        seen.append((mode, [Path(name).name for name in preloaded.split()]))
-        return dict.fromkeys(apps.FIGURES + apps.COUNTS, str(len(seen))) | {"checksum": ""}
-
-    monkeypatch.setattr(apps, "_run", run)
-    rows = apps.compare("mesh", [2], ["mpich"], [8], runs=2, modes=apps.MODES)
-    heap, mpi = "libnearfield-heap.so", "libnearfield.so"
-    once = [("plain", []), ("heap", [heap]), ("mpi", [mpi]), ("nearfield", [mpi, heap])]
-    assert seen == once + once[::-1]
-    assert [row["mode"] for row in rows] == list(apps.MODES)
-    rows.append(rows[0] | {"host": "other", "seconds": 0.5})
-    assert len(apps.by_cell(rows)) == 2 and apps.best_plain(rows, rows[3]) == 0.5
-    apps.show(rows[:4])
-
-
-def test_results_of_training_differ_by_rounding_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    def losses(of_two: str, of_four: str) -> None:
-        def run(cell: apps.Cell, *_: object) -> dict[str, str]:
-            loss = of_two if cell.ranks == 2 else of_four
-            return dict.fromkeys(apps.FIGURES + apps.COUNTS, "1") | {"checksum": loss, "loss": loss}
-
-        monkeypatch.setattr(apps, "_run", run)
-        apps.compare("training", [2, 4], ["mpich"], [8])
-
-    losses("2.5", "2.50001")
-    for wrong in ("2.6", "nan"):
-        with pytest.raises(ValueError, match="the results of training 8, 4 ranks, mpich.* differ"):
-            losses("2.5", wrong)
-
-
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_ranks_are_bound_to_a_cpu_each(host: str) -> None:
     cpus = sorted(os.sched_getaffinity(0))
@@ -432,47 +334,6 @@ def test_ranks_are_bound_to_a_cpu_each(host: str) -> None:
     done = launch(host, len(cpus), program, served=UNKNOWN)
     found = sorted(re.findall(r"on \{(.*?)\}", done.stdout))
     assert found == [str(cpu) for cpu in cpus], done.text
-
-
-@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
-def test_an_application_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
-    monkeypatch.setattr(apps, "LIMIT", 2)
-    mine = "123457"  # so many loops do not end
-    with pytest.raises(ValueError, match="did not end within 2 s"):
-        apps.compare("matmul", [2], [host], [600], int(mine), forms=["bcast"])
-    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if mine in _text(path).split("\0")]
-    assert not left, [_text(path) for path in left]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
-
-
-def test_bench_says_which_applications_there_are() -> None:
-    for arguments, word in (
-        (("--app", "lu"), "fft, matmul, stencil, mesh, training"),
-        (("--app", "matmul", "--form", "cannon"), "allgather"),
-        (("--app", "fft", "--form", "bcast"), "fft has no form bcast"),
-        (("--app", "stencil", "--points", "1"), "1 x 1 cells cannot be divided among 2 ranks"),
-        (("--app", "fft", "--points", "17"), "17 points do not divide"),
-        (("--app", "mesh", "--points", "5"), "mesh [--size even"),
-        (("--app", "matmul", "--nodes", "3"), "2 ranks are too few for 3 nodes"),
-    ):
-        done = nearfield("bench", *arguments)
-        assert done.returncode == 2 and word in done.stderr, done.stderr
-
-
-@FULL
-@pytest.mark.parametrize(("app", "ranks", "form"), [("matmul", 3, "allgather"), ("stencil", 4, "shared")])
-def test_applications_are_run_over_nodes(tmp_path: Path, app: str, ranks: int, form: str) -> None:
-    with made_or_skip(Nodes(1)):
-        pass
-    arguments = ("--nodes", "2", "--ranks", str(ranks), "--points", "48", "--form", form)
-    rows, _ = bench(tmp_path, "--app", app, *arguments, "--loops", "1", "--runs", "1")
-    expect_cells(rows, {(form, "mpich")}, {"nodes": 2, "ranks": ranks})
 
 
 def test_the_summary_holds_nearfield_against_the_best_host() -> None:

@@ -89,7 +89,7 @@ def test_what_is_not_understood_starts_nothing(tmp_path: Path) -> None:
         assert done.returncode == 2 and done.stderr and not made.exists(), options
     assert nearfield("compare").returncode == 2
     assert "cannot start /nonexistent" in nearfield("compare", "/nonexistent").stderr
-    assert nearfield("compare", "--help").stdout.startswith("Usage: nearfield compare")
+    assert nearfield("compare", "--help").stdout.startswith("usage: nearfield compare")
 
 
 def test_each_run_has_the_standard_input_that_is_a_file(tmp_path: Path) -> None:

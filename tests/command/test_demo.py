@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.apps import APPS
-from nearfield.demo import PROGRAMS, carried_by, run_demo
-from nearfield.demo_figures import OPERATIONS, Program, ratios_of, speed_word
-from nearfield.demo_page import write_demo
+from bench.apps import APPS
+from bench.demo import PROGRAMS, carried_by, run_demo
+from bench.demo_figures import OPERATIONS, Program, ratios_of
+from bench.demo_page import write_demo
 from nearfield.statistics import Function, Operation, Statistics
+from nearfield.summary import speed_word
 from tests.command.pages import check_page
 from tests.selection import per_change
 
@@ -103,7 +104,7 @@ def test_it_runs(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("nearfield.demo.OPERATIONS", operations)
+    monkeypatch.setattr("bench.demo.OPERATIONS", operations)
     out = tmp_path / "report.html"
     run_demo(out, True, (Program("mesh", "adaptive mesh", 4, 2),))
     told = capsys.readouterr().out

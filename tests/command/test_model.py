@@ -189,7 +189,7 @@ def test_explain_knows_every_operation_and_messages(capsys: pytest.CaptureFixtur
             assert ("made_of" in found) == (kind == "OF_MESSAGES")
             explaining.show(found)
             assert (f"{size} bytes" in capsys.readouterr().out) == (op != "barrier")
-        explaining.show_nodes(explaining.explain_nodes(op, 2, 8, 8, "epyc-2x96"))
+        explaining.show(explaining.explain(op, 8, 8, "epyc-2x96", nodes=2))
         assert capsys.readouterr().out
     # By length: with its record, through buffers, from array to array.
     ways = [explaining.explain("message", 2, size, "epyc-2x96")["chosen"] for size in (8, 16 << 10, 64 << 20)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nearfield import place
 from nearfield.hosts import environment_of
 from nearfield.mapping import Problem, best_mapping, bisected
-from nearfield.survey.places import Place
+from nearfield.places import Place
 from tests.command.calling import nearfield
 from tests.command.test_survey import machine_of
 from tests.mpi.jobs import HOSTS, compile_c, environment, hosts

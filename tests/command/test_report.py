@@ -177,7 +177,7 @@ def test_a_launcher_that_is_killed_is_reported(tmp_path: Path) -> None:
         (["tune", "--out", "docs"], "cannot write docs: Is a directory"),
         (["demo", "--out", "/nowhere/page.html"], "cannot write /nowhere/page.html"),
         (["run", "--report", "page.html", "/nonexistent/launcher"], "cannot start"),
-        (["run", "--report"], "needs a value"),
+        (["run", "--report"], "--report: expected one argument"),
         (["report", "/nonexistent.json"], "cannot read"),
         (["report", "README.md"], "is no JSON"),
         (["report", "CMakePresets.json"], "was not written by"),

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import pytest
 
-from nearfield.explain import explain_nodes
-from nearfield.nodes.bed import Nodes, Unavailable
+from nearfield.explain import explain
 from nearfield.statistics import PATTERN, Statistics, read_statistics
 from tests.mpi.jobs import compile_c, hosts
+from tests.nodes.bed import Nodes, Unavailable
 from tests.nodes.slurm import Slurm
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -48,7 +48,7 @@ def statistics_in(nodes: Nodes) -> list[Statistics]:
 def table() -> dict[str, list[str]]:
     """The engine's table of rows over nodes, by collective."""
     return {
-        op: [row["name"] for row in explain_nodes(op, 2, 2, 8, "epyc-2x96")["rows"]] + ["host"]
+        op: [row["name"] for row in explain(op, 2, 8, "epyc-2x96", nodes=2)["rows"]] + ["host"]
         for op in OPERATIONS
     }
 

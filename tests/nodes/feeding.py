@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nearfield.nodes.bed import Nodes
-from nearfield.nodes.jobs import Job
 from tests.mpi import resident
 from tests.mpi.jobs import HOSTS, python_of
 from tests.mpi.resident import Case
+from tests.nodes.bed import Nodes
+from tests.nodes.jobs import Job
 
 
 class Fed(resident.Job):

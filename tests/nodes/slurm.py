@@ -1,4 +1,4 @@
-"""Slurm over the pretended nodes of nearfield/nodes/bed.py: its daemons without accounts, secrets or files outside the bed.
+"""Slurm over the pretended nodes of tests/nodes/bed.py: its daemons without accounts, secrets or files outside the bed.
 
 MPICH starts by srun itself (PMI-2), placed by a list of nodes; other hosts by their own launchers in an allocation, which
 they find out about and use srun instead of ssh.
@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from nearfield.nodes.bed import HEAD, Nodes, Unavailable
+from tests.nodes.bed import HEAD, Nodes, Unavailable
 
 TOOLS = ("slurmctld", "slurmd", "srun", "salloc", "sinfo")
 SECONDS_TO_START = 20

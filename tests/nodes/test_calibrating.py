@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.nodes.bed import Nodes
-from nearfield.nodes.jobs import Ended, blocks, run_job
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
+from tests.nodes.bed import Nodes
 from tests.nodes.beds import MAIN, made_or_skip
+from tests.nodes.jobs import Ended, blocks, run_job
 from tests.selection import FULL, per_change
 
 CALIBRATE = [

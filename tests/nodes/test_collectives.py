@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from nearfield.nodes.bed import Nodes
-from nearfield.nodes.jobs import blocks, round_robin, run_job
 from tests.mpi.jobs import HOSTS, environment, hosts
+from tests.nodes.bed import Nodes
 from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, program, rows
 from tests.nodes.feeding import Case, Fed
+from tests.nodes.jobs import blocks, round_robin, run_job
 from tests.selection import FULL, per_change
 
 PLACEMENTS = {

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from nearfield.nodes.bed import Nodes
-from nearfield.nodes.jobs import Job, blocks, run_job
 from tests.mpi.jobs import HOSTS, environment
+from tests.nodes.bed import Nodes
 from tests.nodes.beds import MAIN, ROWS, forced, made_or_skip, program
+from tests.nodes.jobs import Job, blocks, run_job
 from tests.selection import FULL, per_change
 
 OURS = "leader,lanes,pipelined"  # tried one after the other

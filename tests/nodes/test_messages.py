@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from nearfield.nodes.bed import Nodes
-from nearfield.nodes.jobs import Ended, Job, blocks, round_robin
 from nearfield.statistics import VARIABLE
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
+from tests.nodes.bed import Nodes
 from tests.nodes.beds import MAIN, empty_statistics, made_or_skip, program, statistics_in
+from tests.nodes.jobs import Ended, Job, blocks, round_robin
 from tests.selection import FULL, per_change
 
 THREE = per_change(hosts("mpich", "openmpi", "impi"), 2)

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.nodes.bed import Nodes
-from nearfield.nodes.jobs import Ended, Job, blocks, round_robin, run_job
 from nearfield.statistics import VARIABLE
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
+from tests.nodes.bed import Nodes
 from tests.nodes.beds import MAIN, empty_statistics, made_or_skip, program, statistics_in
+from tests.nodes.jobs import Ended, Job, blocks, round_robin, run_job
 from tests.nodes.slurm import Slurm
 from tests.selection import FULL, per_change
 
@@ -211,7 +211,7 @@ def begun(nodes: Nodes, host: str, placement: list[int], seconds: str, nearfield
 @FULL
 def test_nothing_is_left_of_a_test_run_that_is_killed(nodes: Nodes) -> None:
     script = (
-        "from nearfield.nodes.bed import Nodes; import subprocess, time\n"
+        "from tests.nodes.bed import Nodes; import subprocess, time\n"
         "nodes = Nodes(2).__enter__()\n"
         "name = nodes.names[1]; subprocess.Popen(nodes.enter(name, ['sleep', '100']))\n"
         "print(nodes.files, nodes.process_of(name), nodes.process_of('head'), flush=True); time.sleep(100)"

@@ -1,6 +1,6 @@
 """How many packets and bytes collectives send between nodes, beside the least that is possible: counted, hence no noise.
 
-What takes how long is for `nearfield bench --nodes 2`, which prints these counters as well.
+What takes how long is for bench/nodes.py, which prints these counters as well.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.nodes.bed import Nodes
-from nearfield.nodes.internode_traffic import COUNTED, SHORT, Row, count_in_job, least
-from nearfield.nodes.jobs import blocks, round_robin
+from bench.internode_traffic import COUNTED, SHORT, Row, count_in_job, least
 from tests.mpi.jobs import HOSTS, ROOT
+from tests.nodes.bed import Nodes
 from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, forced, made_or_skip, rows
+from tests.nodes.jobs import blocks, round_robin
 from tests.selection import FULL, per_change
 
 PLACEMENTS = {"2+2-in-turn": round_robin(2, 2), "2+2": blocks(2, 2)}

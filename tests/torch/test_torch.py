@@ -5,8 +5,8 @@ import os
 
 import pytest
 
+from bench.pytorch import LOADS, python_with_torch, run_torch_bench
 from nearfield.libraries import what_loads
-from nearfield.torch_bench import LOADS, python_with_torch, run_torch_bench
 from tests.torch.jobs import complaints, run_scenario
 
 pytestmark = [

@@ -1,4 +1,4 @@
-"""Jobs over the pretended nodes of nearfield/nodes/bed.py, started by the hosts' own launchers with an agent for ssh.
+"""Jobs over the pretended nodes of tests/nodes/bed.py, started by the hosts' own launchers with an agent for ssh.
 
 Between nodes the hosts use their own TCP, within a node their own shared memory, as on a cluster without a fast network.
 As with ssh nothing of the launcher's environment reaches another node by itself: what the ranks need is handed over by
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nearfield.libraries import ROOT
-from nearfield.nodes.bed import HEAD, Nodes
+from tests.nodes.bed import HEAD, Nodes
 
 # Each rank writes to files of its own: hosts mix the lines of several ranks.
 INTO_FILES = (

@@ -33,5 +33,5 @@ def traffic_of(process: int | str = "self") -> Traffic:
         for line in Path(f"/proc/{process}/net/netstat").read_text().splitlines()
         if line.startswith("TcpExt:")
     ]
-    segments = dict(zip(*extended))["TCPOrigDataSent"]
+    segments = dict(zip(*extended, strict=False))["TCPOrigDataSent"]
     return Traffic(*(int(n) for n in (counts[9], counts[8], counts[1], counts[0], segments)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from nearfield.apps import APPS, BOTH, HEAP, MPI, PLAIN, best_plain, by_cell
+from bench.apps import APPS, BOTH, HEAP, MPI, PLAIN, best_plain, by_cell
 from nearfield.summary import cells_of, geometric_mean
 
 Row = dict[str, Any]
@@ -15,7 +15,7 @@ OPERATIONS = ("latency", "bcast", "allreduce", "allgather", "alltoall", "reduce_
 
 @dataclass(frozen=True)
 class Program:
-    """An application as the demo runs it; points and loops as in nearfield/apps.py."""
+    """An application as the demo runs it; points and loops as in bench/apps.py."""
 
     app: str
     title: str
@@ -71,20 +71,6 @@ def ratios_of(rows: list[Row], ranks: int) -> dict[str, dict[int, float]]:
         operation: {size: geometric_mean(ratios) for size, ratios in sorted(sizes.items())}
         for operation, sizes in ((name, found[name]) for name in OPERATIONS if name in found)
     }
-
-
-def speed_word(ratio: float) -> str:
-    """Times as fast, out of a ratio of times: 0.95, 1.3, 12, 250."""
-    speed = 1 / ratio
-    return f"{speed:.2f}" if speed < 1.05 else f"{speed:.1f}" if speed < 10 else f"{speed:.0f}"
-
-
-def size_word(size: int) -> str:
-    """8, 16K, 1M."""
-    for unit, word in ((1 << 20, "M"), (1 << 10, "K")):
-        if size >= unit:
-            return f"{size // unit}{word}"
-    return str(size)
 
 
 def safe_words(programs: tuple[Program, ...]) -> str:

@@ -12,11 +12,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-
-from nearfield.apps import APPS, LIMIT, MODES, PLAIN, compare
-from nearfield.bench import run_bench
-from nearfield.demo_figures import (
+from bench.apps import APPS, LIMIT, MODES, PLAIN, compare
+from bench.demo_figures import (
     OPERATIONS,
     PARTS,
     Carried,
@@ -27,14 +24,14 @@ from nearfield.demo_figures import (
     ratio_words,
     ratios_of,
     safe_words,
-    size_word,
-    speed_word,
 )
+from nearfield.bench import run_bench
 from nearfield.hosts import find_hosts, launch_command, launcher_environment
 from nearfield.libraries import DEFAULT_HEAP
 from nearfield.machine import describe_machine
 from nearfield.statistics import PATTERN, VARIABLE, Statistics, read_statistics
-from nearfield.tables import print_table
+from nearfield.summary import size_word, speed_word
+from nearfield.tables import print_table, styled
 
 HOST = "mpich"
 # Small, middle and large; with many ranks on a CPU a plain host takes tens of milliseconds a call.
@@ -51,11 +48,10 @@ PROGRAMS = (
 
 def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -> None:
     """Runs the demo and writes the report to `out`, its figures beside it. Raises ValueError where results differ."""
-    from nearfield.demo_page import write_demo  # matplotlib takes a second
+    from bench.demo_page import write_demo  # matplotlib takes a second
 
     if HOST not in find_hosts():
         raise ValueError("the embedded MPICH is not installed; run `make build`")
-    console = Console(highlight=False, soft_wrap=True)
     cpus = len(os.sched_getaffinity(0))
     rank_counts = [2, 4 * cpus] if not quick else [2]
     rows: list[Row] = []
@@ -72,7 +68,7 @@ def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -
                 [program.form] if program.form else [],
                 modes=modes,
             )
-    console.print(f"\nWhat would my program gain? Plain {HOST} and Nearfield, {cpus} CPUs", style="bold")
+    print(styled(f"\nWhat would my program gain? Plain {HOST} and Nearfield, {cpus} CPUs", "bold"))
     show_programs(rows, programs)
     operations = run_bench(list(OPERATIONS), [2], list(SIZES), [HOST], ["used"], 0.03 if quick else 0.1)
     if not quick:
@@ -80,10 +76,10 @@ def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -
         operations += run_bench(
             collectives, [rank_counts[1]], list(OVERSUBSCRIBED_SIZES), [HOST], ["used"], 0.1
         )
-    console.print("\nWhen? Times as fast as the plain host, buffers that are used", style="bold")
+    print(styled("\nWhen? Times as fast as the plain host, buffers that are used", "bold"))
     show_operations(operations)
     carried = {program.app: carried_calls(program, 2) for program in programs}
-    console.print("\nWhy? What Nearfield carried, of the first of 2 ranks", style="bold")
+    print(styled("\nWhy? What Nearfield carried, of the first of 2 ranks", "bold"))
     print_table(
         ["program", "collectives", "messages", "by", "passed on"],
         [
@@ -91,13 +87,13 @@ def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -
             for program, one in ((program, carried[program.app]) for program in programs)
         ],
     )
-    console.print("\nIs it safe? All results were the same:", style="bold")
-    console.print(f"  {safe_words(programs)}")
+    print(styled("\nIs it safe? All results were the same:", "bold"))
+    print(f"  {safe_words(programs)}")
     out.with_suffix(".json").write_text(
         json.dumps({"machine": describe_machine(), "programs": rows, "operations": operations}, indent=1)
     )
     write_demo(out, rows, operations, programs, carried)
-    console.print(f"\nReport: {out}, figures: {out.with_suffix('.json')}")
+    print(f"\nReport: {out}, figures: {out.with_suffix('.json')}")
 
 
 def show_programs(rows: list[Row], programs: tuple[Program, ...]) -> None:

@@ -1,4 +1,6 @@
-"""`nearfield bench --torch`: calls and loads of PyTorch (torch_loads.py) by the backends nearfield and gloo.
+"""Calls and loads of PyTorch (pytorch_loads.py) by the backends nearfield and gloo.
+
+    python bench/pytorch.py --ranks 2,8 --op allreduce,ddp --sizes 8,64K [--seconds 1] [--heap shared] [--json FILE]
 
 Jobs of the two alternate. In one process the sockets of the one would leave the ranks on one CPU for the other: readers are woken where
 their writers run, and the kernel does not part them as long as each waits half of the time.
@@ -6,6 +8,7 @@ their writers run, and the kernel does not part them as long as each waits half 
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
 import os
@@ -17,7 +20,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nearfield.libraries import ROOT, with_nearfield
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from nearfield.bench import save  # noqa: E402
+from nearfield.libraries import with_nearfield  # noqa: E402
+from nearfield.tables import print_columns  # noqa: E402
+from nearfield.values import at_least, parse_ranks, parse_sizes, words_of  # noqa: E402
 
 OPERATIONS = ("allreduce", "bcast", "allgather", "reduce_scatter", "alltoall", "barrier")
 LOADS = (*OPERATIONS, "ddp", "tensor-parallel")
@@ -44,10 +53,8 @@ def run_torch_bench(
 ) -> list[Row]:
     """A row for each load, number of ranks and size: medians and quartiles in microseconds, and the ratio.
 
-    Raises ValueError for loads that there are not, for a Python without PyTorch, and for jobs that fail.
+    Raises ValueError for a Python without PyTorch, and for jobs that fail.
     """
-    if wrong := [each for each in loads if each not in LOADS]:
-        raise ValueError(f"--torch has no {', '.join(wrong)}; it has {', '.join(LOADS)}")
     python = python_with_torch()
     if python is None:
         raise ValueError("no Python here has PyTorch with gloo; NEARFIELD_TORCH_PYTHON may name one")
@@ -76,7 +83,8 @@ def _run_job(python: str, count: int, asked: dict[str, Any], heap: str) -> list[
         env["PYTHONWARNINGS"] = "ignore"
         if heap == "shared":
             env = with_nearfield(env, ("libnearfield.so", "libnearfield-heap.so"))
-        words = [python, "-m", "nearfield.torch_loads", json.dumps(asked | {"store": f"{scratch}/store"})]
+        loads = str(Path(__file__).with_name("pytorch_loads.py"))
+        words = [python, loads, json.dumps(asked | {"store": f"{scratch}/store"})]
         job = [
             subprocess.Popen(
                 words, env=env | {"RANK": str(r)}, stdout=None if r else subprocess.PIPE, text=True
@@ -106,13 +114,38 @@ def _row(op: str, ranks: int, length: int, sides: dict[str, list[float]], heap: 
 
 def show(rows: Sequence[Row]) -> None:
     """A table: microseconds of both, and the ratio."""
-    from rich.console import Console
-    from rich.table import Table
+    print("PyTorch: nearfield by gloo, below 1 is faster")
+    lines = [
+        [
+            *(row["op"], str(row["ranks"]), str(row["bytes"] or "-")),
+            *(f"{row['nearfield_us']:.1f}", f"{row['gloo_us']:.1f}", f"{row['ratio']:.3f}"),
+        ]
+        for row in rows
+    ]
+    titles = ("operation", "ranks", "bytes", "nearfield us", "gloo us", "ratio")
+    print_columns(titles, lines, [None] * len(lines))
 
-    table = Table(title="PyTorch: nearfield by gloo, below 1 is faster")
-    for heading in ("operation", "ranks", "bytes", "nearfield us", "gloo us", "ratio"):
-        table.add_column(heading, justify="left" if heading == "operation" else "right")
-    for row in rows:
-        figures = (f"{row['nearfield_us']:.1f}", f"{row['gloo_us']:.1f}", f"{row['ratio']:.3f}")
-        table.add_row(row["op"], str(row["ranks"]), str(row["bytes"] or "-"), *figures)
-    Console().print(table)
+
+def main() -> None:
+    """Measures, shows and writes what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    loads = "ddp is a step of training, tensor-parallel a token step of inference"
+    parser.add_argument("--op", type=words_of(LOADS, "load"), default=",".join(OPERATIONS), help=loads)
+    parser.add_argument("--ranks", type=parse_ranks, default="2")
+    parser.add_argument("--sizes", type=parse_sizes, default="8:4M")
+    parser.add_argument("--seconds", type=at_least(0.0), default=1.0)
+    parser.add_argument("--heap", choices=("shared", "off"), default="shared")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    try:
+        rows = run_torch_bench(asked.op, asked.ranks, asked.sizes, asked.seconds, asked.heap)
+    except ValueError as error:
+        parser.exit(2, f"bench/pytorch.py: {error}\n")
+    show(rows)
+    save(rows, asked.json, None, None)
+
+
+if __name__ == "__main__":
+    main()

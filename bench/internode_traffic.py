@@ -17,9 +17,9 @@ from typing import Any
 from nearfield.bench import failed
 from nearfield.hosts import Host, find_hosts, launcher_environment
 from nearfield.libraries import DEFAULT_HEAP, program
-from nearfield.nodes.bed import Nodes
-from nearfield.nodes.jobs import even_blocks, run_job
 from nearfield.tables import print_columns
+from tests.nodes.bed import Nodes
+from tests.nodes.jobs import even_blocks, run_job
 
 Row = dict[str, Any]
 LIMIT = 60  # seconds for each size; plain hosts take seconds for a call where ranks outnumber CPUs

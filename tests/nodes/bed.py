@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nearfield.libraries import NotBuilt, program
-from nearfield.nodes.traffic import Traffic, traffic_of
+from tests.nodes.traffic import Traffic, traffic_of
 
 NETWORK = "10.77.0"
 HEAD = "head"
@@ -284,19 +284,6 @@ class Nodes:
             return
         for i in range(len(self.names)):
             self.run_on(HEAD, f"bridge link set dev port{i} state {3 if on else 0}")
-
-
-@contextlib.contextmanager
-def several_nodes(
-    count: int, delay: float = 0, rate: float = 0, own_cpus: bool = False
-) -> Iterator[Nodes | None]:
-    """Nodes, or None for one, this machine as it is. Raises ValueError where they cannot be made."""
-    with contextlib.ExitStack() as stack:
-        try:
-            bed = stack.enter_context(Nodes(count, delay, rate, own_cpus)) if count > 1 else None
-        except Unavailable as why:
-            raise ValueError(f"{count} nodes cannot be made here: {why}") from None
-        yield bed
 
 
 def _writable_files(process: int) -> set[str]:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stands in for ssh between the pretended nodes of nearfield/nodes.py, which copies it into a directory with a file per
+# Stands in for ssh between the pretended nodes of tests/nodes/bed.py, which copies it into a directory with a file per
 # node that says which namespaces the node is, and its CPUs. Called as launchers call ssh: AGENT [OPTIONS] NODE COMMAND...
 # Like ssh it hands over none of the caller's environment and joins the words of the command for a shell.
 while [ "${1#-}" != "$1" ]; do

@@ -1,4 +1,4 @@
-"""The demo's report: what programs gain, when, why, whether results are the same; then all figures (nearfield/templates/demo.html)."""
+"""The demo's report: what programs gain, when, why, whether results are the same; then all figures (bench/demo.html)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from nearfield import page
-from nearfield.demo_figures import (
+from bench.demo_figures import (
     PARTS,
     Carried,
     Program,
@@ -18,13 +17,12 @@ from nearfield.demo_figures import (
     ratio_words,
     ratios_of,
     safe_words,
-    size_word,
-    speed_word,
 )
+from nearfield import page
 from nearfield.machine import describe_machine
 from nearfield.page import Cell, Table, ratio_cell
 from nearfield.plots import figures_of, today
-from nearfield.summary import geometric_mean
+from nearfield.summary import geometric_mean, size_word, speed_word
 
 
 def write_demo(
@@ -58,9 +56,9 @@ def write_demo(
 def _means(rows: list[Row], cells: list[tuple[Program, Row, Row]], count: int) -> dict[str, Any]:
     ratios = [ours["seconds"] / plain["seconds"] for _, plain, ours in cells if ours["ranks"] == count]
     parts = [part_ratios(rows, ours) for _, _, ours in cells if ours["ranks"] == count]
-    means = [geometric_mean(column) if all(column) else None for column in zip(*parts)]
+    means = [geometric_mean(column) if all(column) else None for column in zip(*parts, strict=False)]
     names = ("with the heap alone", "with MPI alone", "by the quickest plain host")
-    told = [f"{1 / mean:.1f} {name}" for name, mean in zip(names, means) if mean]
+    told = [f"{1 / mean:.1f} {name}" for name, mean in zip(names, means, strict=False) if mean]
     times = f"{1 / geometric_mean(ratios):.1f}"
     return {"times": times, "where": _on(cells, count), "parts": ", ".join(told)}
 

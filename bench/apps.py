@@ -1,4 +1,6 @@
-"""`nearfield bench --app NAME`: an application out of examples, plain and under Nearfield, in turn.
+"""Applications out of examples, plain and under Nearfield, in turn.
+
+    python bench/apps.py mesh --ranks 2,8 --hosts mpich,openmpi --parts    # also with the heap alone and with MPI alone
 
 A row has app, form (of its communication, empty where there is one only), ranks, nodes, host, version, mode (one of
 MODES), points (a side), loops, heap, runs, pinned (a CPU of its own for each rank), beside (so many neighbours of a kind, "": none) and figures of a loop: seconds (wall time),
@@ -9,25 +11,34 @@ calls: those to MPI, and what these send, of all ranks.
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import track
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
-from nearfield.bench import host_version, stop
-from nearfield.beside import ALONE, Beside
-from nearfield.hosts import Host, bound, find_hosts, launch_command, launcher_environment, python_of
-from nearfield.libraries import DEFAULT_HEAP, IS_CHECKOUT, NAMES, ROOT, paths_to_preload, program
-from nearfield.nodes.bed import Nodes, several_nodes
-from nearfield.nodes.jobs import even_blocks, run_job
-from nearfield.tables import print_table
-from nearfield.values import check_words
+from nearfield.bench import Bed, host_version, stop  # noqa: E402
+from nearfield.beside import ALONE, Beside  # noqa: E402
+from nearfield.hosts import (  # noqa: E402
+    Host,
+    bound,
+    find_hosts,
+    launch_command,
+    launcher_environment,
+    parse_hosts,
+    python_of,
+)
+from nearfield.libraries import DEFAULT_HEAP, NAMES, NotBuilt, paths_to_preload, program  # noqa: E402
+from nearfield.progress import tracked  # noqa: E402
+from nearfield.tables import print_table  # noqa: E402
+from nearfield.values import at_least, check_words, parse_points, parse_ranks  # noqa: E402
 
 Row = dict[str, Any]
 PLAIN, HEAP, MPI, BOTH = MODES = (
@@ -69,8 +80,6 @@ class App:
 
     def command(self, host: Host, points: int, loops: int, form: str = "") -> list[str]:
         """What a rank runs: the script, or what was built of the program in C, with its arguments. Raises ValueError, NotBuilt."""
-        if not IS_CHECKOUT:
-            raise ValueError("applications are programs of the source (examples), and run in a checkout only")
         if self.program.endswith(".py"):
             words = [python_of(host), str(ROOT / "examples" / self.program)]
         else:
@@ -110,15 +119,14 @@ def compare(
     runs: int = 3,
     forms: Sequence[str] = (),
     options: Sequence[str] = (),
-    nodes: int = 1,
     heap: str = DEFAULT_HEAP,
     modes: Sequence[str] = (PLAIN, BOTH),
     beside: Beside = ALONE,
+    bed: Bed | None = None,
 ) -> list[Row]:
     """All cells, `runs` times in each of `modes` in the order A B B A; what is empty or 0 is as APPS has it.
 
-    `options` are the program's own; on more than one of `nodes` ranks are placed in blocks, and each node has its part of
-    the CPUs. On one node each rank is bound to a CPU where there are enough. `beside`: who runs meanwhile. Raises ValueError where results differ (by a bit, or
+    `options` are the program's own. Each rank is bound to a CPU where there are enough, but on a `bed`. `beside`: who runs meanwhile. Raises ValueError where results differ (by a bit, or
     by more than rounding), where a job fails, and for what there is not; NotBuilt.
     """
     found = find_hosts()
@@ -130,6 +138,7 @@ def compare(
             raise ValueError(
                 f"{name} has no form {form}; it has {', '.join(filter(None, app.forms)) or 'one only'}"
             )
+    nodes = bed.nodes if bed else 1
     if nodes > min(ranks):
         raise ValueError(f"{min(ranks)} ranks are too few for {nodes} nodes")
     loops = loops or app.loops
@@ -140,28 +149,26 @@ def compare(
         for n in points or app.points
         for host in hosts
     ]
-    console = Console(stderr=True)
     rows: list[Row] = []
     # Of each number of points, what all others have to give.
     first: dict[int, tuple[dict[str, str], Cell]] = {}
-    with several_nodes(nodes, own_cpus=True) as bed:
-        for cell in track(cells, name, console=console, disable=not console.is_terminal):
-            command = [*app.command(cell.host, cell.points, loops, cell.form), *options]
-            about = {"app": name, "form": cell.form, "ranks": cell.ranks, "nodes": nodes}
-            about |= {"host": cell.host.name, "version": host_version(cell.host), "points": cell.points}
-            pinned = not bed and cell.ranks <= len(os.sched_getaffinity(0))
-            about |= {"loops": loops, "heap": heap, "runs": runs, "pinned": pinned, "beside": str(beside)}
-            if pinned:
-                command = bound(command)
-            with beside.running():
-                printed = _all(app, cell, command, runs, heap, bed, not console.is_terminal, modes)
-            if app.same_bits:
-                one = printed[modes[0]][0]
-                other, whose = first.setdefault(cell.points, (one, cell))
-                if not app.same(one, other):
-                    results = f"{app.result(one)}, {app.result(other)}"
-                    raise ValueError(f"the results of {cell} and of {whose} differ: {results}")
-            rows += [about | {"mode": mode} | _figures(of_mode) for mode, of_mode in printed.items()]
+    for cell in tracked(cells, name):
+        command = [*app.command(cell.host, cell.points, loops, cell.form), *options]
+        about = {"app": name, "form": cell.form, "ranks": cell.ranks, "nodes": nodes}
+        about |= {"host": cell.host.name, "version": host_version(cell.host), "points": cell.points}
+        pinned = not bed and cell.ranks <= len(os.sched_getaffinity(0))
+        about |= {"loops": loops, "heap": heap, "runs": runs, "pinned": pinned, "beside": str(beside)}
+        if pinned:
+            command = bound(command)
+        with beside.running():
+            printed = _all(app, cell, command, runs, heap, bed, not sys.stderr.isatty(), modes)
+        if app.same_bits:
+            one = printed[modes[0]][0]
+            other, whose = first.setdefault(cell.points, (one, cell))
+            if not app.same(one, other):
+                results = f"{app.result(one)}, {app.result(other)}"
+                raise ValueError(f"the results of {cell} and of {whose} differ: {results}")
+        rows += [about | {"mode": mode} | _figures(of_mode) for mode, of_mode in printed.items()]
     return rows
 
 
@@ -169,7 +176,7 @@ def _figures(printed: list[dict[str, str]]) -> dict[str, float]:
     """Medians and quartiles of what the runs of a cell printed."""
     figures: dict[str, float] = {}
     times = {key: [float(one[key]) for one in printed] for key in FIGURES}
-    times["share"] = [mpi / seconds for mpi, seconds in zip(times["mpi"], times["seconds"])]
+    times["share"] = [mpi / seconds for mpi, seconds in zip(times["mpi"], times["seconds"], strict=False)]
     for key, values in times.items():
         values.sort()
         figures[key] = statistics.median(values)
@@ -184,7 +191,7 @@ def _all(
     command: list[str],
     runs: int,
     heap: str,
-    bed: Nodes | None,
+    bed: Bed | None,
     verbose: bool,
     modes: Sequence[str],
 ) -> dict[str, list[dict[str, str]]]:
@@ -209,12 +216,11 @@ def _environment(host: Host, mode: str, heap: str) -> dict[str, str]:
     return launcher_environment(host, mode != PLAIN, "off" if mode == MPI else heap)
 
 
-def _run(cell: Cell, command: list[str], mode: str, heap: str, bed: Nodes | None) -> dict[str, str]:
+def _run(cell: Cell, command: list[str], mode: str, heap: str, bed: Bed | None) -> dict[str, str]:
     """One run. Returns what rank 0 printed, by name. Raises ValueError when it fails."""
     env = _environment(cell.host, mode, heap)
     if bed:
-        placement = even_blocks(cell.ranks, len(bed.names))
-        ended = run_job(bed, cell.host, placement, command, env, LIMIT)
+        ended = bed.run(cell.host, cell.ranks, command, env, LIMIT)
         good, output, text = ended.returncode == 0 and not ended.timed_out, ended.out[0], ended.text
     else:
         with subprocess.Popen(
@@ -297,3 +303,101 @@ def show(rows: list[Row]) -> None:
     if rows[0].get("beside"):
         print(f"{rows[0]['beside']} beside:")
     print_table(titles, words)
+
+
+def plot_applications(rows: list[dict[str, Any]]) -> str:
+    """An SVG of wall time with Nearfield by that of the plain host: a panel for each number of ranks, a row for each application, a mark
+    with quartiles for each host. `rows` as --json writes them, of any number of applications."""
+    from nearfield.plots import FAINT, plt, svg_of
+
+    seconds = {(row["ranks"], row["app"], row["host"], row["mode"]): row for row in rows}
+    names = list(dict.fromkeys(row["app"] for row in rows))
+    ranks = sorted({row["ranks"] for row in rows})
+    hosts = list(dict.fromkeys(row["host"] for row in rows))
+    height = 0.34 * len(names) + 1
+    figure, axes = plt.subplots(1, len(ranks), figsize=(8, height), sharey=True, squeeze=False)
+    for axis, count in zip(axes[0], ranks, strict=False):
+        for index, host in enumerate(hosts):
+            both = [
+                (seconds.get((count, n, host, "plain")), seconds.get((count, n, host, "nearfield")))
+                for n in names
+            ]
+            known = [(place, plain, ours) for place, (plain, ours) in enumerate(both) if plain and ours]
+            ratios = [ours["seconds"] / plain["seconds"] for _, plain, ours in known]
+            low = [
+                ratio - ours["seconds_lower"] / plain["seconds"]
+                for ratio, (_, plain, ours) in zip(ratios, known, strict=False)
+            ]
+            high = [
+                ours["seconds_upper"] / plain["seconds"] - ratio
+                for ratio, (_, plain, ours) in zip(ratios, known, strict=False)
+            ]
+            at = [place + 0.22 * (index - (len(hosts) - 1) / 2) for place, _, _ in known]
+            axis.errorbar(
+                ratios, at, xerr=[low, high], fmt="osD^v"[index % 5], markersize=4, linewidth=1, label=host
+            )
+        axis.axvline(1, color=FAINT, linewidth=1.2)
+        axis.set_xlim(0, None)
+        axis.set_title(f"{count} ranks", fontsize=10)
+        axis.set_xlabel("time with Nearfield / without", fontsize=8)
+        axis.tick_params(labelsize=8)
+    axes[0][0].set_yticks(range(len(names)), names)
+    axes[0][0].invert_yaxis()
+    axes[0][-1].legend(fontsize=7)
+    return svg_of(figure)
+
+
+def main() -> None:
+    """Measures, shows and writes what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("app", choices=APPS)
+    add("--ranks", type=parse_ranks, default="2")
+    add("--hosts", type=parse_hosts, default="mpich", help="intel is impi")
+    sizes = "points a side, rows of a matrix, cells a side of a block, channels; a list"
+    add("--points", type=parse_points, default=[], help=sizes)
+    add(
+        "--loops",
+        type=at_least(0),
+        default=0,
+        help="transforms there and back, products, sweeps or steps in a run",
+    )
+    add("--runs", type=at_least(1), default=3, help="of each kind")
+    add("--parts", action="store_true", help="also with the heap alone, and with MPI alone")
+    add(
+        "--form",
+        help="matmul: some of bcast, allgather, allreduce; stencil: of messages, put, shared; all unless given",
+    )
+    add("--panel", type=at_least(1), default=256, help="matmul: width of the panels of the form bcast")
+    add("--heap", choices=("shared", "off"), default=DEFAULT_HEAP)
+    add("--nodes", type=at_least(1), default=1, help="over so many pretended nodes (docs/testing.md)")
+    add("--beside", default="0", help="beside so many busy processes, as `nearfield bench`")
+    add("--json", type=Path, help="write the rows")
+    add("--svg", type=Path, help="write a plot")
+    asked = parser.parse_args()
+    from bench.nodes import over_nodes
+    from nearfield.bench import save
+
+    try:
+        with over_nodes(asked.nodes, own_cpus=True) as bed:
+            rows = compare(
+                *(asked.app, asked.ranks, asked.hosts, asked.points, asked.loops, asked.runs),
+                asked.form.split(",") if asked.form else [],
+                ["--panel", str(asked.panel)] if asked.app == "matmul" else [],
+                heap=asked.heap,
+                modes=MODES if asked.parts else (PLAIN, BOTH),
+                beside=Beside.parse(asked.beside),
+                bed=bed,
+            )
+    except (NotBuilt, ValueError) as error:
+        parser.exit(2, f"bench/apps.py: {error}\n")
+    show(rows)
+    save(rows, asked.json, None, None)
+    if asked.svg:
+        asked.svg.write_text(plot_applications(rows))
+
+
+if __name__ == "__main__":
+    main()

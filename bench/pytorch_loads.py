@@ -1,4 +1,4 @@
-"""A rank of `nearfield bench --torch` (torch_bench.py): loads by one backend.
+"""A rank of bench/pytorch.py: loads by one backend.
 
 RANK, WORLD_SIZE as PyTorch has them; the first argument is a JSON object: backend, store, loads, sizes, seconds. Rank 0 prints a
 line of JSON for each load and size: microseconds of a call in blocks of calls.
@@ -63,7 +63,7 @@ def ddp(_: int) -> Load:
         torch.manual_seed(1)
         layers: list[nn.Module] = []
         widths = [3, 16, 48, 96, 64, 64]
-        for i, (a, b) in enumerate(zip(widths, widths[1:])):
+        for i, (a, b) in enumerate(zip(widths, widths[1:], strict=False)):
             layers += [nn.Conv2d(a, b, 3, padding=1), nn.ReLU()]
             if i in (0, 1, 4):
                 layers.append(nn.MaxPool2d(2))
