@@ -43,7 +43,7 @@ int Packed::move_by_host(bool pack, std::byte* packed, std::size_t first, std::s
   const std::size_t step = std::max<std::size_t>(1, piece / std::max<std::size_t>(element_, 1));
   const bool large = element_ > INT_MAX;
   if (large && !(host.Pack_c && host.Unpack_c))
-    return raise(comm_, "packing", "an element of this datatype is longer than this MPI library can pack");
+    return raise(raised_on(comm_), "packing", "an element of this datatype is longer than this MPI library can pack");
   MPI_Aint low = 0, extent = 0;
   if (int code = host.Type_get_extent(type_, &low, &extent); code != MPI_SUCCESS) return code;
   for (std::size_t at = first; at < first + count; at += step) {
@@ -52,10 +52,10 @@ int Packed::move_by_host(bool pack, std::byte* packed, std::size_t first, std::s
     int code, position = 0;
     MPI_Count far = 0;
     if (large)
-      code = pack ? host.Pack_c(user, MPI_Count(n), type_, packed, MPI_Count(bytes), &far, comm_)
+      code = pack ? host.Pack_c(user, MPI_Count(n), type_, packed, MPI_Count(bytes), &far, packs_on_)
                   : host.Unpack_c(packed, MPI_Count(bytes), &far, user, MPI_Count(n), type_, comm_);
     else
-      code = pack ? host.Pack(user, int(n), type_, packed, int(bytes), &position, comm_)
+      code = pack ? host.Pack(user, int(n), type_, packed, int(bytes), &position, packs_on_)
                   : host.Unpack(packed, int(bytes), &position, user, int(n), type_, comm_);
     if (code != MPI_SUCCESS) return code;
     packed += bytes;
@@ -95,7 +95,7 @@ int Packed::unpack_bytes(std::size_t bytes) {
   // Bytes of the last element that were not received keep their values.
   std::byte* const last = temporary_->data() + whole * element_;
   const memory::Temporary got(rest);
-  if (!got.data()) return raise(comm_, "unpacking", "out of memory for the last element");
+  if (!got.data()) return raise(raised_on(comm_), "unpacking", "out of memory for the last element");
   std::memcpy(got.data(), last, rest);
   if (const int code = pack(whole, 1); code != MPI_SUCCESS) return code;
   std::memcpy(last, got.data(), rest);
@@ -103,7 +103,7 @@ int Packed::unpack_bytes(std::size_t bytes) {
 }
 
 void Packed::keep_type() {
-  comm_ = host.self;  // the program may free its own before
+  packs_on_ = host.self;  // the program may free its own before
   struct Kept {
     Kept(std::shared_ptr<const TypeLayout> of, MPI_Datatype type) : layout(std::move(of)), type(type) {}
     const std::shared_ptr<const TypeLayout> layout;

@@ -21,7 +21,7 @@ class Packed {
   // error(): 0, or -1 for arguments that the host must judge.
   template <class Count>
   Packed(void* buffer, Count count, MPI_Datatype type, MPI_Comm comm)
-      : buffer_(buffer), count_(std::size_t(count)), type_(type), comm_(comm) {
+      : buffer_(buffer), count_(std::size_t(count)), type_(type), comm_(comm), packs_on_(comm) {
     if (count < 0) {
       error_ = -1;
       return;
@@ -89,7 +89,8 @@ class Packed {
   void* buffer_;
   std::size_t count_, bytes_ = 0, element_ = 0;
   MPI_Datatype type_;
-  MPI_Comm comm_;
+  const MPI_Comm comm_;  // of its errors (raised_on)
+  MPI_Comm packs_on_;
   bool dense_ = false;
   bool device_ = false;  // memory that only its run-time can copy
   bool fitted_ = false;  // temporary_ has what fit() has left of it
