@@ -178,5 +178,4 @@ def main() -> None:
     dist.barrier()
 
 
-if __name__ == "__main__":
-    main()
+main()

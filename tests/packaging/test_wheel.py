@@ -128,7 +128,7 @@ def test_other_pythons_take_it(wheel: Path, tmp_path: Path, python: Path) -> Non
     assert run(python, "-c", code, cwd=tmp_path).returncode == 0
     code = "from nearfield.cli import main; main()"
     shown = run(python, "-c", code, "run", "--help", cwd=tmp_path)
-    assert "Usage: nearfield run" in shown.stdout, shown.stderr
+    assert "usage: nearfield run" in shown.stdout, shown.stderr
     assert "LD_PRELOAD=" in run(python, "-c", code, "env", cwd=tmp_path).stdout
 
 
