@@ -13,7 +13,7 @@ void abandon(UserRequest& user);
 
 // Tests the host's part of a Waitall. MPI_Testall of MPICH (5.0.2) and Intel MPI fails once a partitioned request is
 // complete, so if there are such requests each is tested separately, in order: `next` of them are complete.
-inline constexpr auto& host_partitioned = shim.host_partitioned;  // the host has made any
+inline constinit std::atomic<bool> host_partitioned{false};  // the host has made any
 int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses);
 
 // Takes the status of a complete request and frees it, unless it is persistent. Returns its error class.
