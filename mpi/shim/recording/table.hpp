@@ -81,8 +81,9 @@ struct Thread {
 inline constinit std::atomic<Thread*> threads{nullptr};           // the newest
 inline constinit std::atomic<KnownCommunicator*> known{nullptr};  // the newest
 inline constinit std::atomic<std::uint64_t> calls_unkept{0};      // of threads without a table
-inline constinit bool tracing = false, all_timed = false;         // all_timed: false: a sample of them
-inline constinit std::atomic<std::uint64_t> next_save{0};         // ticks
+inline constinit bool tracing = false;
+inline constinit bool all_timed = false;                   // false: a sample of them
+inline constinit std::atomic<std::uint64_t> next_save{0};  // ticks
 void save_so_far(std::uint64_t now);
 
 // Sizes of a class are below 2^size_class; class 0 is size 0.
