@@ -14,5 +14,11 @@ T& made(std::atomic<T*>& at) {
   delete mine;
   return *known;
 }
+// The library's only one of its type.
+template <class T>
+T& made() {
+  static constinit std::atomic<T*> at{nullptr};
+  return made(at);
+}
 
 }  // namespace nearfield

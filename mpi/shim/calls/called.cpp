@@ -20,8 +20,9 @@ const PerThread<Calls, threads::at::calls> calls_of_thread;
 
 namespace {
 
-constexpr auto& reporting = shim.reporting;
-constexpr auto& world_is_here = shim.world_is_here;
+constinit std::atomic<bool> reporting{false};
+constinit bool world_is_here = false;  // its ranks are the hang reporter's members; set before `reporting`
+constinit std::atomic<unsigned> posts_taken{0};
 
 // ---------------------------------------------------------------- what arguments mean
 
@@ -163,7 +164,7 @@ void put_beginning(char (&into)[room], const std::string& text) {
 // The thread's post of the process's board, until the thread ends.
 struct Place {
   void take(Calls& calls) {
-    auto& taken = shim.posts_taken;
+    auto& taken = posts_taken;
     board_ = &process_ever()->header().board;
     unsigned before = taken.load(std::memory_order_relaxed);
     do {
@@ -182,7 +183,7 @@ struct Place {
     if (board_ && !post) board_->unseen.fetch_sub(1, std::memory_order_relaxed);
     if (!post) return;
     post->call.store(0, std::memory_order_relaxed);
-    shim.posts_taken.fetch_and(~(1u << number_), std::memory_order_relaxed);
+    posts_taken.fetch_and(~(1u << number_), std::memory_order_relaxed);
   }
 
   hang_report::CallPost* post = nullptr;

@@ -60,7 +60,7 @@ void AsyncCreation::begin(Communicator& state) {
   try {
     std::shared_ptr<AsyncCreation> async_creation(new AsyncCreation(state));
     state.async_creation = async_creation;
-    shim.teams_being_created.fetch_add(1, std::memory_order_relaxed);
+    begun_.fetch_add(1, std::memory_order_relaxed);
     bool ended = false;
     {
       const std::lock_guard lock(the_runner->mutex());
@@ -118,7 +118,7 @@ void AsyncCreation::afterwards() {
     first_ = call->next;
     call->go(state_.team.get());
   }
-  shim.teams_being_created.fetch_sub(1, std::memory_order_relaxed);
+  begun_.fetch_sub(1, std::memory_order_relaxed);
   settled_.store(true, std::memory_order_release);  // SYNC: creation-settled;
 }
 

@@ -37,7 +37,7 @@ class AsyncCreation final : fibers::Lane {
   // Without memory it sends the others a refusal.
   static void begin(Communicator& state);
   ~AsyncCreation();
-  static bool any() { return shim.teams_being_created.load(std::memory_order_relaxed) != 0; }
+  static bool any() { return begun_.load(std::memory_order_relaxed) != 0; }
   bool settled() const { return settled_.load(std::memory_order_acquire); }  // SYNC: creation-settled
   // Queues a call. False: it is settled, and the caller makes the call itself.
   bool defer(Deferred& call);
@@ -57,6 +57,7 @@ class AsyncCreation final : fibers::Lane {
   void afterwards() override;
   bool exchange(messages::Edges& edges);
 
+  static inline constinit std::atomic<int> begun_{0};  // and not settled
   Communicator& state_;
   std::unique_ptr<Work> work_;
   std::atomic<bool> settled_{false};

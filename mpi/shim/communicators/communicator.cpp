@@ -19,6 +19,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/made.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "engine/base/outcome.hpp"
 #include "engine/choosing/choose.hpp"
@@ -44,15 +45,13 @@ const PerThread<std::array<CachedCommunicator, cached_communicators>, threads::a
 
 namespace {
 
-constexpr auto& phase = shim.phase;
-constexpr auto& start_mutex = shim.start_mutex;
-constexpr auto& the_process = shim.process;
-constexpr auto& base_team = shim.base_team;
-Near& near_ranks() { return made(shim.near_ranks); }
-std::string& why_no_team() { return made(shim.why_no_team); }
-constexpr auto& several_nodes = shim.several_nodes;
-constexpr auto& keyval = shim.keyval;
-constexpr auto& last_keyval = shim.last_keyval;
+enum class Phase : std::uint8_t { before, starting, running, unavailable, finished };
+constinit std::atomic<Phase> phase{Phase::before};
+constinit std::mutex start_mutex;
+constinit team::Process* the_process = nullptr;
+Near& near_ranks() { return made<Near>(); }                 // of the world on this node, as of MPI_Init
+std::string& why_no_team() { return made<std::string>(); }  // in MPI_Init, of the last communicator without a team
+constinit int keyval = 0, last_keyval = 0;  // the second: whose callback calls end_of_program() in MPI_Finalize
 
 // A duplicate of a communicator starts without state.
 int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {

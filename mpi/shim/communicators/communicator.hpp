@@ -103,10 +103,10 @@ inline constexpr unsigned cached_communicators = 8;
 extern const PerThread<std::array<CachedCommunicator, cached_communicators>, threads::at::communicators>
     communicator_cache;
 // Incremented whenever a communicator's state is freed, which invalidates the caches.
-inline constexpr auto& communicator_epoch = shim.communicator_epoch;
+inline constinit std::atomic<std::uint64_t> communicator_epoch{1};
 
 // The host serves revoked communicators: its calls return the error that the program expects (revoking.cpp).
-inline constexpr auto& may_be_revoked = shim.may_be_revoked;  // some communicator has been revoked
+inline constinit std::atomic<bool> may_be_revoked{false};  // some communicator has been revoked
 bool revoked_slowly(MPI_Comm comm);
 inline bool revoked(MPI_Comm comm) { return may_be_revoked.load(std::memory_order_relaxed) && revoked_slowly(comm); }
 void look_for_revoked();  // notices revocation by other ranks
@@ -158,9 +158,9 @@ inline std::uint64_t context_of_plan(const Communicator& c, std::uint64_t plan) 
 }
 
 // The messenger of this process; nullptr: the host serves all messages.
-inline constexpr messages::Messenger*& the_messenger = shim.messenger;
+inline constinit messages::Messenger* the_messenger = nullptr;
 // Runs bodies of operations that may overlap others; may be null.
-inline constexpr fibers::Runner*& the_runner = shim.runner;
+inline constinit fibers::Runner* the_runner = nullptr;
 inline bool run_bodies() { return the_runner && the_runner->busy() && the_runner->poll(); }
 // Progresses our messages and bodies. Returns whether anything moved.
 inline bool poll_ours() {
@@ -172,8 +172,10 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
 // Progresses the host in our waits.
 waiting::Foreign& progress_of_host();
 // Guards the first use of a communicator by several threads; recursive, since an error handler may call us again.
-inline constexpr auto& first_use = shim.first_use;
-void set_members(MPI_Comm comm);  // sets the messenger's members: the processes of that communicator
+inline constinit std::recursive_mutex first_use;
+inline constinit team::Team* base_team = nullptr;  // of the world, or of its processes on this node
+inline constinit bool several_nodes = false;       // the world has no team of all its ranks
+void set_members(MPI_Comm comm);                   // sets the messenger's members: the processes of that communicator
 MPI_Group world_group();
 // Returns whether MPI's world and we are initialised: then all its processes join our collective calls.
 bool running();
@@ -227,10 +229,10 @@ void wait_in_host(Done done) {
 
 // Operations of the host that may need this rank while it waits for ours. We see only completions of its requests: a
 // program that has completed some lately counts as having others under way.
-inline constexpr auto& open_windows = shim.open_windows;  // of the host's
+inline constinit std::atomic<int> open_windows{0};  // of the host's
 // A session uses threads: world and sessions share the messenger.
-inline constexpr auto& threads_in_sessions = shim.threads_in_sessions;
-inline constexpr auto& host_requests_seen = shim.host_requests_seen;
+inline constinit std::atomic<bool> threads_in_sessions{false};
+inline constinit std::atomic<std::uint32_t> host_requests_seen{0};
 inline void note_host_request() {
   host_requests_seen.store(host_requests_seen.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/base/made.hpp"
 #include "mpi/shim/communicators/async_creation.hpp"
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/blocking.hpp"
@@ -23,7 +24,7 @@ struct FreedCommunicators {
 
 namespace {
 
-FreedCommunicators& freed() { return made(shim.freed_communicators); }
+FreedCommunicators& freed() { return made<FreedCommunicators>(); }
 
 bool free_when_created(MPI_Comm* comm) {
   const Communicator* const state = *comm == host.comm_null ? nullptr : communicator_of(*comm);
@@ -119,6 +120,7 @@ int Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const 
 
 // Called by the group's ranks alone, which count the calls with this group and tag.
 int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) {
+  static constinit std::mutex counting;  // threads may make communicators of the same parent, with other tags
   Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
   std::uint64_t name = 0, context = 0;
   int size = 0;
@@ -128,8 +130,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
     if (host.Group_translate_ranks(group, size, ranks.data(), world_group(), members.data()) == MPI_SUCCESS) {
       name = mix_context(state->context ^ 0x67726f7570, std::uint64_t(tag));
       for (const int member : members) name = mix_context(name, std::uint64_t(member) + 1);
-      // Threads may make communicators of the same parent, with other tags.
-      const std::lock_guard lock(shim.counting_children);
+      const std::lock_guard lock(counting);
       context = mix_context(name, state->partial_children_made[name] + 1);
     }
   }
@@ -137,7 +138,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
   const int code = host.Comm_create_group(comm, group, tag, child);
   if (code != MPI_SUCCESS || !child || !context) return code;
   {
-    const std::lock_guard lock(shim.counting_children);
+    const std::lock_guard lock(counting);
     ++state->partial_children_made[name];
   }
   adopt(*child, context);

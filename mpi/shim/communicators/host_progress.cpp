@@ -1,4 +1,5 @@
 // Our waits progress the host by a probe that finds nothing.
+#include "engine/base/made.hpp"
 #include "engine/processor/processor.h"
 #include "engine/team/process.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
@@ -39,8 +40,8 @@ bool ProgressOfHost::needs_us() {
   for (const auto* const count : {&open_windows, &any_source_requests, &transfers_under_way})
     if (count->load(std::memory_order_relaxed) > 0) return true;
   constexpr std::uint64_t lately = 1'000'000'000;
-  auto& known = shim.host_requests_known;
-  auto& until = shim.host_needs_us_until;
+  static constinit std::atomic<std::uint32_t> known{0};
+  static constinit std::atomic<std::uint64_t> until{0};  // nanoseconds
   const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
   if (seen != known.load(std::memory_order_relaxed)) {
     known.store(seen, std::memory_order_relaxed);
@@ -66,7 +67,7 @@ waiting::Waiter host_waiter() {
     if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
       look_for_any_source();
   };
-  return {.others = process_ever() ? process_ever()->progress() : made(shim.nothing_of_ours),
+  return {.others = process_ever() ? process_ever()->progress() : made<waiting::Progress>(),
           .inspect = inform_hang_reporter,
           .also = look,
           .host = waiting::HostStep::by_flag};

@@ -12,7 +12,7 @@
 namespace nearfield::mpi {
 
 // Number of transfers that this process has under way; while there are any, every wait progresses the host.
-inline constexpr auto& transfers_under_way = shim.transfers_under_way;
+inline constinit std::atomic<int> transfers_under_way{0};
 
 class HostTransport final : public hierarchy::Transport {
  public:

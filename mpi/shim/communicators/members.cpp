@@ -6,7 +6,7 @@
 namespace nearfield::mpi {
 namespace {
 
-constexpr auto& members_group = shim.members_group;
+constinit MPI_Group members_group{};  // of the messenger's members
 
 }  // namespace
 

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "engine/base/made.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/blocking.hpp"
@@ -53,6 +54,7 @@ struct Groups {
 // Returns a context that is equal on both sides and differs from those of all other communicators of their processes;
 // 0: none.
 std::uint64_t agree(MPI_Comm inter, MPI_Comm local) {
+  static constinit std::atomic<std::uint64_t> agreed{0};
   const Groups groups(inter);
   if (!groups.known()) return 0;
   int rank = 0, root = 0, code = MPI_SUCCESS;
@@ -60,7 +62,7 @@ std::uint64_t agree(MPI_Comm inter, MPI_Comm local) {
   std::uint64_t context = 0;
   const HostScope scope;
   if (groups.ours_is_first()) {
-    if (rank == 0) context = mix_context(mix_context(0x61677265, std::uint64_t(groups.own[0])), ++shim.agreed_contexts);
+    if (rank == 0) context = mix_context(mix_context(0x61677265, std::uint64_t(groups.own[0])), ++agreed);
     code = host.Bcast(&context, 1, MPI_UINT64_T, 0, local);
     root = rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
   }
@@ -93,7 +95,7 @@ std::uint64_t name_of(const char* tag) {
 
 // Returns the context of the next communicator of that name. Several threads may call it, for different names.
 std::uint64_t next_of(std::uint64_t name) {
-  ContextsOfNames& known = made(shim.contexts_of_names);
+  ContextsOfNames& known = made<ContextsOfNames>();
   const std::lock_guard lock(known.mutex);
   return mix_context(name, ++known.count[name]);
 }

@@ -17,9 +17,9 @@
 
 #include "engine/base/files.hpp"
 #include "engine/base/log.hpp"
+#include "engine/base/made.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "engine/team/presence.hpp"
-#include "mpi/shim/process/globals.hpp"
 #include "mpi/shim/process/host.hpp"
 #include "mpi/shim/process/launchers.hpp"
 
@@ -73,7 +73,7 @@ struct JobPresence {
 
 namespace {
 
-JobPresence& own() { return made(shim.presence); }
+JobPresence& own() { return made<JobPresence>(); }
 
 // Returns whether the launcher says that all ranks are on this node.
 bool on_one_node(int size) {

@@ -19,7 +19,7 @@
 namespace nearfield::mpi {
 
 namespace {
-constexpr auto& one_is_revoked = shim.one_is_revoked;        // known without asking the host
+constinit std::atomic<bool> one_is_revoked{false};           // known without asking the host
 constexpr std::uint64_t patience_with_host = 1'000'000'000;  // ns
 }  // namespace
 

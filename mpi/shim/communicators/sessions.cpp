@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "engine/base/made.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/blocking.hpp"
@@ -25,7 +26,7 @@ struct NotedGroups {
 
 namespace {
 
-NotedGroups& noted() { return made(shim.noted_groups); }
+NotedGroups& noted() { return made<NotedGroups>(); }
 
 void note(MPI_Group group, Origin origin) {
   if (!origin || group == MPI_GROUP_NULL || group == MPI_GROUP_EMPTY) return;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/made.hpp"
 #include "engine/settings/settings.hpp"
 #include "engine/team/team.hpp"
 
@@ -27,10 +28,7 @@ struct Runtime {
 
 constexpr std::size_t runtime_count = 2;
 
-}  // namespace
-}  // namespace nearfield::mpi::devices
-
-struct nearfield::mpi::DeviceRuntimes {
+struct DeviceRuntimes {
   struct {
     int (*get_attribute)(void* value, int attribute, std::uintptr_t address);
     int (*memcpy_any)(std::uintptr_t to, std::uintptr_t from, std::size_t bytes);
@@ -51,15 +49,12 @@ struct nearfield::mpi::DeviceRuntimes {
     int (*get_last_error)();
     int type_device;
   } hip = {};
-  std::atomic<bool> bound[devices::runtime_count] = {};
+  std::atomic<bool> bound[runtime_count] = {};
   std::mutex mutex;
   void* kept = nullptr;  // handle of the newest library
 };
 
-namespace nearfield::mpi::devices {
-namespace {
-
-DeviceRuntimes& own() { return made(shim.devices); }
+DeviceRuntimes& own() { return made<DeviceRuntimes>(); }
 
 template <class Function>
 bool find(void* library, const char* name, Function& function) {

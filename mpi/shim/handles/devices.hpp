@@ -15,12 +15,11 @@
 #include <memory>
 
 #include "engine/layout/layout.hpp"
-#include "mpi/shim/process/globals.hpp"
 
 namespace nearfield::mpi::devices {
 
-inline constexpr auto& newest = shim.newest_library;
-inline constexpr auto& loaded = shim.device_is_loaded;  // a run-time has been bound
+inline constinit std::atomic<const link_map*> newest{nullptr};
+inline constinit std::atomic<bool> loaded{false};  // a run-time has been bound
 void look_again();
 
 // Returns whether pointers may be to device memory.

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "engine/base/made.hpp"
 #include "mpi/shim/handles/layouts.hpp"
 #include "mpi/shim/process/functions.hpp"
 
@@ -22,8 +23,8 @@ struct UsesOfHandles {
 
 namespace {
 
-UsesOfHandles<Operator>& uses_of(Operator) { return made(shim.uses_of_operators); }
-UsesOfHandles<Datatype>& uses_of(Datatype) { return made(shim.uses_of_types); }
+UsesOfHandles<Operator>& uses_of(Operator) { return made<UsesOfHandles<Operator>>(); }
+UsesOfHandles<Datatype>& uses_of(Datatype) { return made<UsesOfHandles<Datatype>>(); }
 
 int host_free(MPI_Op* op, Operator) { return host.Op_free(op); }
 int host_free(MPI_Datatype* type, Datatype) {

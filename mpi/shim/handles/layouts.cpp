@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/base/made.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/handles/contents.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 using layout::Builder;
 
-constexpr auto& type_keyval = shim.layout_keyval;
+constinit int type_keyval = MPI_KEYVAL_INVALID;
 
 int forget_type(MPI_Datatype, int, void* value, void*) {
   types_gone();
@@ -51,7 +52,7 @@ struct FlattenedType {
 
 namespace {
 
-FlattenedType& flattened() { return made(shim.flattened); }
+FlattenedType& flattened() { return made<FlattenedType>(); }
 
 bool flatten(const Node& node, Builder& out);
 
@@ -300,12 +301,13 @@ namespace {
 
 // Number of slow look-ups of a handle since it, or one of the same hash, was freed.
 std::atomic<std::uint8_t>& sightings_of(MPI_Datatype type) {
-  return shim.sightings[std::uint64_t(type) * 0x9e3779b97f4a7c15u >> 56];
+  static constinit std::atomic<std::uint8_t> sightings[256] = {};
+  return sightings[std::uint64_t(type) * 0x9e3779b97f4a7c15u >> 56];
 }
 
 // Throws std::bad_alloc.
 std::shared_ptr<const TypeLayout> describe_by_contents(MPI_Datatype type) {
-  auto& [known, spare, first_use] = made(shim.layouts);
+  auto& [known, spare, first_use] = made<KnownLayouts>();
   // An error handler may call us again; that call then has contents of its own.
   std::vector<MPI_Count> contents = std::exchange(spare, {});
   contents.clear();
@@ -370,7 +372,7 @@ std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
   if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   std::shared_ptr<const TypeLayout> layout;
   if (!found) {
-    const std::lock_guard lock(made(shim.layouts).first_use);
+    const std::lock_guard lock(made<KnownLayouts>().first_use);
     if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;
     if (!found) {
       layout = describe_type(type);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/made.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/calls/call_scope.hpp"
 #include "mpi/shim/calls/called.hpp"
@@ -31,7 +32,7 @@ namespace {
 
 constexpr unsigned swept_at_once = 8;  // freed requests that one sweep checks
 
-RequestTable& table() { return made(shim.requests); }
+RequestTable& table() { return made<RequestTable>(); }
 
 // Only programs with several threads take the lock; without a messenger their number is unknown.
 struct TableLock {

@@ -63,7 +63,7 @@ void sweep_freed();  // checks some of them, in turn
 bool freed_are_outstanding();
 // The communicator is freed: errors of its requests go to the world from now on, since the handle may be reused.
 void outlive(MPI_Comm comm);
-inline constexpr auto& communicators_gone = shim.communicators_gone;
+inline constinit std::atomic<std::uint32_t> communicators_gone{0};
 MPI_Comm of_gone(const UserRequest& request);
 inline MPI_Comm UserRequest::comm() const {
   return made_at == communicators_gone.load(std::memory_order_relaxed) ? made_on : of_gone(*this);
@@ -71,11 +71,11 @@ inline MPI_Comm UserRequest::comm() const {
 // At the end, for hosts that report persistent requests that are not freed: makes one of theirs for each of ours,
 // except on freed communicators.
 void show_persistent();
-inline constexpr auto& sent_at_once = shim.sent_at_once;  // common_send() once it has been called
+inline constinit std::atomic<MPI_Request> sent_at_once{};  // common_send() once it has been called
 void find_fortran_number();  // Open MPI: finds where its Fortran interface reads a request's number
 
-inline constexpr std::uint32_t requests_in_chunk = 256, most_request_chunks = Shim::most_request_chunks;
-inline constexpr auto& request_chunks = shim.request_chunks;
+inline constexpr std::uint32_t requests_in_chunk = 256, most_request_chunks = 1 << 14;
+inline constinit std::atomic<UserRequest*> request_chunks[most_request_chunks] = {};
 inline UserRequest* request_at(std::uint32_t index) {
   auto& chunk = request_chunks[index / requests_in_chunk % most_request_chunks];
   UserRequest* const first = chunk.load(std::memory_order_acquire);  // SYNC: request-chunk

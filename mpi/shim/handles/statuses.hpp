@@ -4,11 +4,25 @@
 // calls for every message. So their offsets are found once, by having the host fill in some statuses: if 64 bits for
 // the count and 32 for the mark explain every byte that it writes, we write them.
 #pragma once
+#include <cstring>
+
 #include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi {
 
-inline constexpr StatusFields& status_fields = shim.status_fields;
+// Where the host keeps what it hides of a status.
+struct StatusFields {
+  int count_at = 0, cancelled_at = 0;  // offsets; the mark may be in the count's word
+  std::uint64_t most = 0;              // bytes; for more the host's functions are called. 0: always
+
+  void set(MPI_Status* status, std::uint64_t bytes) const {
+    constexpr std::uint32_t not_cancelled = 0;
+    auto* const at = reinterpret_cast<unsigned char*>(status);
+    std::memcpy(at + cancelled_at, &not_cancelled, sizeof not_cancelled);
+    std::memcpy(at + count_at, &bytes, sizeof bytes);
+  }
+};
+inline constinit StatusFields status_fields;
 void find_status_fields();  // after the host's initialisation
 
 void set_count_slowly(MPI_Status* status, std::uint64_t bytes, bool cancelled);

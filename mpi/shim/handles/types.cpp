@@ -1,6 +1,7 @@
 // Tables from handles to types and operators. A handle that a host lacks is null and left out; a type of another size
 // than in the engine is moved, not reduced.
 #include "mpi/shim/handles/types.hpp"
+#include "engine/base/made.hpp"
 
 #include <complex>
 #include <cstring>
@@ -55,7 +56,7 @@ struct OtherTypes {
 
 namespace {
 
-PredefinedHandles& predefined() { return made(shim.predefined); }
+PredefinedHandles& predefined() { return made<PredefinedHandles>(); }
 
 void add(MPI_Datatype handle, Type type, bool fortran_integer = false) {
   if (handle == host.type_null || !handle) return;
@@ -183,7 +184,7 @@ const TypeInfo* find_other_type(MPI_Datatype type) {
     return nullptr;
   int numbers = 0, addresses = 0, inner = 0, combiner = MPI_COMBINER_NAMED;
   host.Type_get_envelope(type, &numbers, &addresses, &inner, &combiner);
-  OtherTypes& others = made(shim.other_types);
+  OtherTypes& others = made<OtherTypes>();
   const std::lock_guard lock(others.mutex);
   const TypeInfo info{parameterised(combiner, std::size_t(bytes)), std::uint32_t(bytes), true,
                       combiner == MPI_COMBINER_F90_INTEGER, type};

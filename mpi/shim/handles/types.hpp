@@ -30,7 +30,7 @@ const TypeInfo* find_other_type(MPI_Datatype type);
 std::optional<reducing::Op> find_op(MPI_Op op);
 
 // Incremented whenever a type is freed whose layout a thread may have cached (layouts.hpp).
-inline constexpr auto& layout_epoch = shim.layout_epoch;
+inline constinit std::atomic<std::uint64_t> layout_epoch{1};
 inline std::uint64_t types_epoch() { return layout_epoch.load(std::memory_order_acquire); }  // SYNC: types-epoch
 // Called before the host frees a type, since its handle may be reused at once.
 inline void types_gone() { layout_epoch.fetch_add(1, std::memory_order_acq_rel); }  // SYNC: types-epoch

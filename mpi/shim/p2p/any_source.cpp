@@ -4,6 +4,7 @@
 #include <list>
 #include <mutex>
 
+#include "engine/base/made.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "engine/processor/processor.h"
 #include "mpi/shim/process/at_host.hpp"
@@ -56,7 +57,7 @@ struct AnySourceRequests {
 
 namespace {
 
-AnySourceRequests& under_way_now() { return made(shim.any_source); }
+AnySourceRequests& under_way_now() { return made<AnySourceRequests>(); }
 
 // Polls of our messages per probe of the host. The side that messages come from is polled more often; a message from
 // the other one waits a little longer. After a long wait the host is probed often again.

@@ -3,6 +3,7 @@
 //
 // Each call is passed to the host as well, since it needs the attached memory for the messages that it serves.
 #include "engine/messages/buffered.hpp"
+#include "engine/base/made.hpp"
 
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/at_host.hpp"
@@ -10,7 +11,7 @@
 namespace nearfield::mpi {
 namespace {
 
-messages::Buffered& buffered() { return made(shim.buffered); }
+messages::Buffered& buffered() { return made<messages::Buffered>(); }
 
 constexpr auto process_wide = messages::Buffered::process;
 // Bytes of attached memory that a message takes besides its data. Programs use their own header's MPI_BSEND_OVERHEAD,

@@ -1,23 +1,16 @@
-// Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are handled here; arrays of the
-// host's alone are passed on; mixed.cpp has the others. Waits progress both sides (law 3 of docs/architecture.md).
+// Wait and Test in all their forms. Waits progress both sides (law 3 of docs/architecture.md).
 //
 //   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile, here or in the progress thread
 //                     ours         looks; polls ours; the host's turn now and then (progress_others, wait_ours)
-//                     both         a copy of the host's part is tested, ours are looked at (mixed.cpp)
-#include "mpi/shim/p2p/completing.hpp"
+//                     both         the same, and the host's part is tested (host_part.hpp)
 #include "engine/base/out_of_memory.hpp"
 #include "engine/waiting/wait.hpp"
 #include "mpi/shim/communicators/async_creation.hpp"
+#include "mpi/shim/p2p/host_part.hpp"
 
 namespace nearfield::mpi {
 
 const PerThread<PollBackoff, threads::at::poll_backoff> poll_backoff;
-
-void abandon(UserRequest& user) {
-  if (!user.active || user.common) return;
-  if (user.activity) user.activity->abandon();
-  else the_messenger->abandon(user.request);
-}
 
 // MPI_Testall of the MPICH family does not complete the others once one request has failed; MPI_Waitall does.
 constexpr bool testall_keeps_failed = abi::testall_keeps_failed;
@@ -46,6 +39,13 @@ void look_for_deaths(PollBackoff& poll) {
   if (now - poll.looked < waiting::between_inspections) return;
   poll.looked = now;
   the_messenger->look_for_dead();
+}
+
+// After a wait has thrown: takes the request out of all operations.
+static void abandon(UserRequest& user) {
+  if (!user.active || user.common) return;
+  if (user.activity) user.activity->abandon();
+  else the_messenger->abandon(user.request);
 }
 
 bool end_dead(int count, const MPI_Request* requests, int& code) {
@@ -111,21 +111,7 @@ int wait_for_host(bool something, Wait wait, Test test) {
   return wait();
 }
 
-// Dispatches a call on an array by the owner of its requests. Null handles belong to either.
-template <class OfHost, class OfBoth, class OfOurs>
-int by_owner(int count, const MPI_Request* requests, OfHost of_host, OfBoth of_both, OfOurs of_ours) {
-  if (count <= 0 || !requests || !any_ever()) return of_host();
-  int ours = 0, null = 0;
-  const MPI_Request none = host.request_null;
-  for (int i = 0; i < count; ++i) {
-    ours += is_own(requests[i]);
-    null += requests[i] == none;
-  }
-  if (ours == 0) return of_host();
-  return ours + null == count ? of_ours() : of_both();
-}
-
-bool is_complete(MPI_Request request) { return request == host.request_null || own(request)->complete(); }
+bool is_complete(MPI_Request request) { return !is_own(request) || own(request)->complete(); }
 
 // Runs `body`, which waits for some of our requests; an exception abandons all that are left.
 template <class Body>
@@ -133,7 +119,7 @@ int with_ours(int count, MPI_Request* requests, const char* function, Body body)
   auto give_up = [&] {
     MPI_Comm comm = host.world;
     for (int i = count; i-- > 0;) {
-      if (requests[i] == host.request_null) continue;
+      if (!is_own(requests[i])) continue;
       comm = own(requests[i])->comm();
       abandon(*own(requests[i]));
     }
@@ -146,6 +132,25 @@ int with_ours(int count, MPI_Request* requests, const char* function, Body body)
   } catch (const OutOfMemory&) {
     return raise(give_up(), function, "out of memory", MPI_ERR_NO_MEM);
   }
+}
+
+// A call on an array, by the owner of its requests: `of_host`, or `body(theirs)` with the host's part, nullptr: all are
+// ours. Null handles belong to either.
+template <class OfHost, class Body>
+int by_owner(int count, MPI_Request* requests, const char* function, OfHost of_host, Body body) {
+  if (count <= 0 || !requests || !any_ever()) return of_host();
+  int ours = 0, null = 0;
+  const MPI_Request none = host.request_null;
+  for (int i = 0; i < count; ++i) {
+    ours += is_own(requests[i]);
+    null += requests[i] == none;
+  }
+  if (ours == 0) return of_host();
+  if (ours + null == count) return body(nullptr);
+  return guarded(host.world, function, [&]() -> int {
+    HostPart theirs(count, requests);
+    return with_ours(count, requests, function, [&] { return body(&theirs); });
+  });
 }
 
 void attend(UserRequest& user) {
@@ -172,45 +177,65 @@ int wait_one(MPI_Request request) {
   return code;
 }
 
-// Waits until `look(code)` returns true, which means that requests have been completed with that code.
-template <class Look>
-int wait_for_some(int count, MPI_Request* requests, const char* function, const char* doing, Look look) {
-  return with_ours(count, requests, function, [&]() -> int {
-    int code = MPI_SUCCESS;
-    if (look(code)) return code;
-    const auto polled = [&] {
-      poll_ours();
-      return look(code);
-    };
-    const auto pause = [] { processor::await_loads(); };
-    if (waiting::spin(wait_policy().oversubscribed ? 1 : 200, polled, pause)) return code;
-    bool there = false;
-    auto involves = [&](int member) {
-      for (int i = 0; i < count && !there; ++i)
-        if (!is_complete(requests[i]) && own(requests[i])->involves(member)) return true;
-      return false;
-    };
-    const auto done = [&] { return there || (there = look(code)); };
-    const int pending = wait_for_living(count, requests, done, involves, nullptr, doing);
-    return pending == MPI_SUCCESS ? code : pending;
+// Waits for some of an array. Those that need a process that dies end by that error, as for calls that test.
+template <class Done, class Involves>
+int wait_for_living(int count, const MPI_Request* requests, Done done, Involves involves, FunctionRef<void()> also,
+                    const char* doing) {
+  for (int code = MPI_SUCCESS;;) try {
+      wait_ours(done, involves, also, doing);
+      return MPI_SUCCESS;
+    } catch (const team::Died&) {
+      if (end_dead(count, requests, code)) continue;
+      if (code == MPI_SUCCESS) throw;
+      return code;
+    }
+}
+
+// Of those that are not complete.
+bool any_involves(int count, const MPI_Request* requests, int member) {
+  for (int i = 0; i < count; ++i)
+    if (!is_complete(requests[i]) && own(requests[i])->involves(member)) return true;
+  return false;
+}
+
+constexpr int rounds_without_host = 16;  // of a wait for both while ours are under way
+
+// A call that waits for some of an array: in the host by `wait`, or by `test(flag)`; else until `look(theirs, asks,
+// code)` returns true, which means that requests have been completed with that code. `asks`: also the host.
+template <class Wait, class Test, class Look>
+int wait_for_array(int count, MPI_Request* requests, const char* function, const char* doing, Wait wait, Test test,
+                   Look look) {
+  const auto of_host = [&] { return wait_for_host(count > 0 && requests, wait, test); };
+  return by_owner(count, requests, function, of_host, [&](HostPart* theirs) {
+    return with_ours(count, requests, function, [&]() -> int {
+      int code = MPI_SUCCESS, round = 0;
+      bool there = look(theirs, true, code);
+      const auto done = [&] { return there || (there = look(theirs, ++round % rounds_without_host == 0, code)); };
+      const auto polled = [&] {
+        poll_ours();
+        return done();
+      };
+      const auto pause = [] { processor::await_loads(); };
+      if (there || waiting::spin(wait_policy().oversubscribed ? 1 : 200, polled, pause)) return code;
+      const auto involves = [&](int member) { return !there && any_involves(count, requests, member); };
+      const auto ask = [&] { there = there || look(theirs, true, code); };
+      const FunctionRef<void()> also = theirs ? FunctionRef<void()>(ask) : nullptr;
+      const int pending = wait_for_living(count, requests, done, involves, also, doing);
+      return pending == MPI_SUCCESS ? code : pending;
+    });
   });
 }
 
-// A call that waits for some of an array: in the host by `wait`, or by `test(flag)`; else `of_both`, or `look(code)`.
-template <class Wait, class Test, class OfBoth, class Look>
-int wait_for_array(int count, MPI_Request* requests, const char* function, const char* doing, Wait wait, Test test,
-                   OfBoth of_both, Look look) {
-  return by_owner(
-      count, requests, [&] { return wait_for_host(count > 0 && requests, wait, test); }, of_both,
-      [&] { return wait_for_some(count, requests, function, doing, look); });
-}
-
-// The same for one that tests once.
-template <class Test, class OfBoth, class Look>
-int test_array(int count, const MPI_Request* requests, Test test, OfBoth of_both, Look look) {
-  return by_owner(
-      count, requests, [&] { return look_after_ours(), test(); }, of_both,
-      [&] { return look_once(count, requests, look); });
+// A call that tests once.
+template <class Test, class Look>
+int test_array(int count, MPI_Request* requests, const char* function, Test test, Look look) {
+  const auto of_host = [&] { return look_after_ours(), test(); };
+  return by_owner(count, requests, function, of_host, [&](HostPart* theirs) {
+    int code = MPI_SUCCESS;
+    poll_ours();
+    if (!look(theirs, true, code) && progress_others(count, requests, code)) look(theirs, true, code);
+    return code;
+  });
 }
 
 }  // namespace
@@ -270,55 +295,65 @@ void finish_next(MPI_Request* request, Outcomes& outcomes) {
   outcomes.add(finish(request, outcomes.status()), comm);
 }
 
-}  // namespace
-
-int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  int next = 0;
-  return by_owner(
-      count, requests,
-      [&] {
-        return wait_for_host(
-            count > 0 && requests, [&] { return host.Waitall(count, requests, statuses); },
-            [&](int& flag) { return test_for_waitall(count, requests, next, flag, statuses); });
-      },
-      [&] { return waitall_mixed(count, requests, statuses); },
-      [&] {
-        return with_ours(count, requests, "MPI_Waitall", [&]() -> int {
-          Outcomes outcomes(statuses, true);
-          const MPI_Request none = host.request_null, sent = sent_at_once.load(std::memory_order_relaxed);
-          for (int i = 0; i < count; ++i)
-            if (requests[i] != sent && requests[i] != none) attend(*own(requests[i]));
-          for (int i = 0; i < count; ++i) {
-            if (requests[i] != sent && requests[i] != none)
-              if (const int code = wait_one(requests[i]); code != MPI_SUCCESS) [[unlikely]]
-                return code;
-            finish_next(&requests[i], outcomes);
-          }
-          return outcomes.report();
-        });
-      });
+// pre: all are complete.
+int finish_all(int count, MPI_Request* requests, MPI_Status* statuses, HostPart* theirs, bool waited) {
+  Outcomes outcomes(statuses, waited || theirs);
+  for (int i = 0; i < count; ++i)
+    if (theirs && theirs->is_next(i)) theirs->finish_next(outcomes);
+    else finish_next(&requests[i], outcomes);
+  return outcomes.report(theirs ? theirs->code() : MPI_SUCCESS);
 }
 
-namespace {
-
-// Completes all requests, or none.
-int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  int next = 0;
-  auto all = [&] {
+int wait_for_both(int count, MPI_Request* requests, MPI_Status* statuses, HostPart& theirs) {
+  int next = 0, round = 0;
+  const auto ours = [&] {
     while (next < count && is_complete(requests[next])) ++next;
     return next == count;
   };
-  *flag = all();
-  if (!*flag) {
+  // The host's part is tested now and then while ours are awaited, and always once ours are complete.
+  const auto done = [&] {
+    const bool all = ours();
+    if (all || ++round % rounds_without_host == 0) theirs.test_for_waitall();
+    return all && theirs.done();
+  };
+  theirs.test_for_waitall();
+  const int pending = wait_for_living(
+      count, requests, done, [&](int member) { return any_involves(count, requests, member); },
+      [&] { theirs.test_for_waitall(); }, "waiting for all of several requests");
+  return pending == MPI_SUCCESS ? finish_all(count, requests, statuses, &theirs, true) : pending;
+}
+
+int wait_for_ours(int count, MPI_Request* requests, MPI_Status* statuses) {
+  return with_ours(count, requests, "MPI_Waitall", [&]() -> int {
+    Outcomes outcomes(statuses, true);
+    const MPI_Request none = host.request_null, sent = sent_at_once.load(std::memory_order_relaxed);
+    for (int i = 0; i < count; ++i)
+      if (requests[i] != sent && requests[i] != none) attend(*own(requests[i]));
+    for (int i = 0; i < count; ++i) {
+      if (requests[i] != sent && requests[i] != none)
+        if (const int code = wait_one(requests[i]); code != MPI_SUCCESS) [[unlikely]]
+          return code;
+      finish_next(&requests[i], outcomes);
+    }
+    return outcomes.report();
+  });
+}
+
+// Completes all requests, or none.
+int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses, HostPart* theirs) {
+  int next = 0, code = MPI_SUCCESS;
+  const auto ours = [&] {
+    while (next < count && is_complete(requests[next])) ++next;
+    return next == count;
+  };
+  bool all = ours();
+  if (!all || theirs) {
     poll_ours();
-    *flag = all();
+    all = ours();
   }
-  int code = MPI_SUCCESS;
-  if (!*flag && progress_others(count, requests, code)) *flag = all();
-  if (!*flag) return code;
-  Outcomes outcomes(statuses);
-  for (int i = 0; i < count; ++i) finish_next(&requests[i], outcomes);
-  return outcomes.report();
+  if (!all && progress_others(count, requests, code)) all = ours();
+  *flag = all && (!theirs || theirs->test_all());
+  return *flag ? finish_all(count, requests, statuses, theirs, false) : code;
 }
 
 // The most frequent test in loops, in one pass: true if all are ours and under way, and nothing has progressed.
@@ -330,10 +365,11 @@ bool none_has_moved(int count, const MPI_Request* requests) {
 }
 
 // Tests all once; *index is the one that is complete. False: none is yet.
-bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, int& code) {
+bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, HostPart* theirs, bool asks,
+              int& code) {
   bool active = false;
   for (int i = 0; i < count; ++i) {
-    if (requests[i] == host.request_null) continue;
+    if (!is_own(requests[i])) continue;
     const UserRequest& user = *own(requests[i]);
     if (!user.complete()) {
       active = true;
@@ -344,6 +380,7 @@ bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, 
       return true;
     }
   }
+  if (theirs && (asks || !active) && theirs->test_any(index, status, code, active)) return true;
   *index = MPI_UNDEFINED;
   if (active) return false;
   set_empty_status(status);
@@ -351,12 +388,13 @@ bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, 
 }
 
 // Completes all that are complete. False: none is yet.
-bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses, int& code) {
+bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses, HostPart* theirs,
+               bool asks, int& code) {
   bool active = false;
   Outcomes outcomes(statuses);
   for (int i = 0; i < count; ++i) {
-    if (requests[i] == host.request_null) continue;
-    const UserRequest& user = *own(requests[i]);
+    if (!is_own(requests[i])) continue;
+    UserRequest& user = *own(requests[i]);
     if (!user.complete()) {
       active = true;
     } else if (user.active) {
@@ -365,20 +403,33 @@ bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Sta
       outcomes.add(finish(&requests[i], outcomes.status()), comm);
     }
   }
+  int of_host = MPI_SUCCESS;
+  if (theirs && (asks || outcomes.count() || !active)) of_host = theirs->test_some(indices, outcomes, active);
   *out = outcomes.count();
-  if (*out == 0 && active) return false;
-  if (*out == 0) *out = MPI_UNDEFINED;
-  code = outcomes.report();
+  if (*out == 0 && active && of_host == MPI_SUCCESS) return false;
+  if (*out == 0 && !active) *out = MPI_UNDEFINED;
+  code = outcomes.report(of_host);
   return true;
 }
 
 }  // namespace
 
+int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  int next = 0;
+  const auto of_host = [&] {
+    return wait_for_host(
+        count > 0 && requests, [&] { return host.Waitall(count, requests, statuses); },
+        [&](int& flag) { return test_for_waitall(count, requests, next, flag, statuses); });
+  };
+  return by_owner(count, requests, "MPI_Waitall", of_host, [&](HostPart* theirs) {
+    return theirs ? wait_for_both(count, requests, statuses, *theirs) : wait_for_ours(count, requests, statuses);
+  });
+}
+
 int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  return by_owner(
-      count, requests, [&] { return look_after_ours(), host.Testall(count, requests, flag, statuses); },
-      [&] { return testall_mixed(count, requests, flag, statuses); },
-      [&] { return test_all(count, requests, flag, statuses); });
+  const auto of_host = [&] { return look_after_ours(), host.Testall(count, requests, flag, statuses); };
+  return by_owner(count, requests, "MPI_Testall", of_host,
+                  [&](HostPart* theirs) { return test_all(count, requests, flag, statuses, theirs); });
 }
 
 int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
@@ -386,8 +437,9 @@ int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
       count, requests, "MPI_Waitany", "waiting for any of several requests",
       [&] { return host.Waitany(count, requests, index, status); },
       [&](int& flag) { return host.Testany(count, requests, index, &flag, status); },
-      [&] { return waitany_mixed(count, requests, index, status); },
-      [&](int& code) { return test_any(count, requests, index, status, code); });
+      [&](HostPart* theirs, bool asks, int& code) {
+        return test_any(count, requests, index, status, theirs, asks, code);
+      });
 }
 
 int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
@@ -397,9 +449,10 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
     return MPI_SUCCESS;
   }
   return test_array(
-      count, requests, [&] { return host.Testany(count, requests, index, flag, status); },
-      [&] { return testany_mixed(count, requests, index, flag, status); },
-      [&](int& code) { return *flag = test_any(count, requests, index, status, code); });
+      count, requests, "MPI_Testany", [&] { return host.Testany(count, requests, index, flag, status); },
+      [&](HostPart* theirs, bool asks, int& code) {
+        return *flag = test_any(count, requests, index, status, theirs, asks, code);
+      });
 }
 
 int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
@@ -411,8 +464,9 @@ int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Statu
         flag = *out != 0;
         return code;
       },
-      [&] { return waitsome_mixed(count, requests, out, indices, statuses); },
-      [&](int& code) { return test_some(count, requests, out, indices, statuses, code); });
+      [&](HostPart* theirs, bool asks, int& code) {
+        return test_some(count, requests, out, indices, statuses, theirs, asks, code);
+      });
 }
 
 int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
@@ -421,9 +475,10 @@ int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Statu
     return MPI_SUCCESS;
   }
   return test_array(
-      count, requests, [&] { return host.Testsome(count, requests, out, indices, statuses); },
-      [&] { return testsome_mixed(count, requests, out, indices, statuses); },
-      [&](int& code) { return test_some(count, requests, out, indices, statuses, code); });
+      count, requests, "MPI_Testsome", [&] { return host.Testsome(count, requests, out, indices, statuses); },
+      [&](HostPart* theirs, bool asks, int& code) {
+        return test_some(count, requests, out, indices, statuses, theirs, asks, code);
+      });
 }
 
 }  // namespace nearfield::mpi

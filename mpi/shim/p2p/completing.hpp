@@ -1,6 +1,5 @@
-// Parts of Wait and Test that completing.cpp (arrays of one kind) and mixed.cpp (arrays of both kinds) share. One
-// thread at a time completes a request, as MPI requires of the program. Errors of several are reported once, to the
-// handler of the first.
+// What completes a request, and the error classes of several. One thread at a time completes a request, as MPI requires
+// of the program. Errors of several are reported once, to the handler of the first.
 #pragma once
 #include <utility>
 
@@ -8,13 +7,7 @@
 
 namespace nearfield::mpi {
 
-// Called after a wait has thrown: takes the request out of all operations.
-void abandon(UserRequest& user);
-
-// Tests the host's part of a Waitall. MPI_Testall of MPICH (5.0.2) and Intel MPI fails once a partitioned request is
-// complete, so if there are such requests each is tested separately, in order: `next` of them are complete.
-inline constexpr auto& host_partitioned = shim.host_partitioned;  // the host has made any
-int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses);
+inline constinit std::atomic<bool> host_partitioned{false};  // the host has made a partitioned request
 
 // Takes the status of a complete request and frees it, unless it is persistent. Returns its error class.
 int finish_slowly(MPI_Request* request, MPI_Status* status);
@@ -47,9 +40,18 @@ class Outcomes {
     if (kept_ && statuses_ != MPI_STATUSES_IGNORE) statuses_[n_].MPI_ERROR = code;
     ++n_;
   }
+  // One of the host's, which has reported `code` of all that it has completed.
+  void add_of_host(const MPI_Status& status, int code) {
+    if (statuses_ != MPI_STATUSES_IGNORE) statuses_[n_] = status;
+    add(code == MPI_ERR_IN_STATUS ? status.MPI_ERROR : MPI_SUCCESS, host.world);
+  }
   int count() const { return n_; }
-  // Returns MPI_SUCCESS, or reports MPI_ERR_IN_STATUS through the error handler of the first that failed.
-  int report() const { return bad_ ? raise_code(comm_, MPI_ERR_IN_STATUS) : MPI_SUCCESS; }
+  // Returns what the host has reported, else MPI_SUCCESS, or reports MPI_ERR_IN_STATUS through the error handler of the
+  // first that failed.
+  int report(int of_host = MPI_SUCCESS) const {
+    if (of_host != MPI_SUCCESS) return of_host;
+    return bad_ ? raise_code(comm_, MPI_ERR_IN_STATUS) : MPI_SUCCESS;
+  }
 
  private:
   void begin(MPI_Comm comm) {
@@ -63,36 +65,5 @@ class Outcomes {
   int n_ = 0;
   bool bad_ = false, kept_;
 };
-
-// A call that tests once: `look(code)` returns true if it has completed something, or if there is nothing to complete.
-template <class Look>
-int look_once(int count, const MPI_Request* requests, Look look) {
-  int code = MPI_SUCCESS;
-  poll_ours();
-  if (!look(code) && progress_others(count, requests, code)) look(code);
-  return code;
-}
-
-// Waits for some of an array. Those that need a process that dies end by that error, as for calls that test.
-template <class Done, class Involves>
-int wait_for_living(int count, const MPI_Request* requests, Done done, Involves involves, FunctionRef<void()> also,
-                    const char* doing) {
-  for (int code = MPI_SUCCESS;;) try {
-      wait_ours(done, involves, also, doing);
-      return MPI_SUCCESS;
-    } catch (const team::Died&) {
-      if (end_dead(count, requests, code)) continue;
-      if (code == MPI_SUCCESS) throw;
-      return code;
-    }
-}
-
-// mixed.cpp
-int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses);
-int testall_mixed(int count, MPI_Request* requests, int* flag, MPI_Status* statuses);
-int waitany_mixed(int count, MPI_Request* requests, int* index, MPI_Status* status);
-int testany_mixed(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status);
-int waitsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses);
-int testsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses);
 
 }  // namespace nearfield::mpi

@@ -18,7 +18,8 @@ namespace {
 
 // Returns the context of one more initialisation; the other side makes as many.
 std::uint64_t next_context(Communicator& c, int partner, int tag, bool sends) {
-  const std::lock_guard lock(shim.counting_partitioned);
+  static constinit std::mutex counting;
+  const std::lock_guard lock(counting);
   const std::uint32_t n = c.partitioned[{partner, tag, sends}]++;
   return mix_context(context_of_partitioned(c), std::uint64_t(tag) << 32 | n);
 }

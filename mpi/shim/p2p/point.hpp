@@ -11,7 +11,7 @@
 
 namespace nearfield::mpi {
 
-inline constexpr int& largest_tag = shim.largest_tag;
+inline constinit int largest_tag = 32767;
 
 inline int wildcard_source(int source) { return source == MPI_ANY_SOURCE ? messages::any : source; }
 inline int wildcard_tag(int tag) { return tag == MPI_ANY_TAG ? messages::any : tag; }

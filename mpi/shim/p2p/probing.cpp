@@ -3,6 +3,7 @@
 // 2 of docs/architecture.md); a table holds them under a lock until they are received.
 #include <unordered_map>
 
+#include "engine/base/made.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/p2p/landing.hpp"
 #include "mpi/shim/process/at_host.hpp"
@@ -24,7 +25,7 @@ struct MatchedTable {
 
 namespace {
 
-MatchedTable& matched_table() { return made(shim.matched); }
+MatchedTable& matched_table() { return made<MatchedTable>(); }
 
 Matched* matched_with(std::uint32_t index) {
   const std::lock_guard lock(matched_table().mutex);

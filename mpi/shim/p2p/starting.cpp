@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "engine/base/made.hpp"
 #include "mpi/shim/p2p/point.hpp"
 
 namespace nearfield::mpi {
@@ -50,7 +51,7 @@ struct PersistentOfHost {
 
 namespace {
 
-PersistentOfHost& persistent() { return made(shim.persistent_of_host); }
+PersistentOfHost& persistent() { return made<PersistentOfHost>(); }
 
 bool is_persistent(MPI_Request request) {
   const std::lock_guard lock(persistent().mutex);

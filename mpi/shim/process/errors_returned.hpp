@@ -34,9 +34,10 @@ class ErrorsReturned {
 // standard. One thread at a time, since each restores the handlers.
 class ErrorHandlerGuard {
  public:
-  ErrorHandlerGuard() : lock_(shim.error_handlers), world_(host.world), self_(host.self) {}
+  ErrorHandlerGuard() : lock_(one_at_a_time_), world_(host.world), self_(host.self) {}
 
  private:
+  static inline constinit std::mutex one_at_a_time_;
   const std::lock_guard<std::mutex> lock_;
   const ErrorsReturned world_, self_;
 };

@@ -17,7 +17,7 @@ const PerThread<bool> nobody_looks;
 
 }  // namespace
 
-bool& mark_in_host() { return shim.mark_in_host ? *shim.mark_in_host() : *nobody_looks; }
+bool& mark_in_host() { return mark_of_preload ? *mark_of_preload() : *nobody_looks; }
 
 InHost::InHost(bool moves_data) : before_(inside->host) {
   inside->host = {.now = true, .moves_data = moves_data};
@@ -40,7 +40,8 @@ bool give_way() {
   if (waited < (oversubscribed ? long_wait_oversubscribed : long_wait)) return false;
   const bool at_rest = !call.moves_data && !process->progress().host_needs_us();
   if (!oversubscribed && !at_rest) return false;
-  shim.unrung.nap(0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
+  static constinit waiting::WakeWord unrung;
+  unrung.nap(0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
   call.looks = 0;
   return true;
 }

@@ -15,7 +15,9 @@
 
 namespace nearfield::mpi {
 
-// Returns the flag by which libnearfield.so sees that the calling thread is in the host.
+// The flag by which libnearfield.so sees that the calling thread is in the host, and the function that finds it.
+using MarkOfThread = bool* (*)();
+inline constinit MarkOfThread mark_of_preload = nullptr;
 bool& mark_in_host();
 
 // Scope in which the calling thread is inside the host, in a call of the program. They nest.

@@ -16,7 +16,7 @@ namespace nearfield::mpi {
 
 namespace {
 
-constexpr auto& host_library = shim.host_library;
+constinit void* host_library = nullptr;
 
 // Looks up PMPI_X; PMPIX_ for names of extensions, X_...; MPII_ for internal functions of the MPICH family, I_...
 void* symbol(void* library, const char* name) {
@@ -75,9 +75,9 @@ bool bind_host(void* library) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   host.Get_library_version(version, &length);
-  shim.host_kind = std::strstr(version, "Intel(R) MPI") ? HostKind::intel_mpi
-                   : std::strstr(version, "Open MPI")   ? HostKind::open_mpi
-                                                        : HostKind::other;
+  host_kind = std::strstr(version, "Intel(R) MPI") ? HostKind::intel_mpi
+              : std::strstr(version, "Open MPI")   ? HostKind::open_mpi
+                                                   : HostKind::other;
   host.world = MPI_COMM_WORLD;
   host.self = MPI_COMM_SELF;
   host.comm_null = MPI_COMM_NULL;

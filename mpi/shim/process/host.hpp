@@ -3,19 +3,19 @@
 #pragma once
 #include "engine/collectives/operations.hpp"
 #include "mpi/shim/abi/abi.hpp"
-#include "mpi/shim/process/globals.hpp"
+#include "mpi/shim/process/host_table.hpp"
 
 namespace nearfield::mpi {
 
 // True if the host raises an error when a rank's own block has one address in send and receive buffer: the MPICH family
 // does, unless MPIR_CVAR_COLL_ALIAS_CHECK forbids it, Open MPI does not. If false, equal addresses mean in place.
-inline constexpr bool& host_rejects_aliases = shim.host_rejects_aliases;
+inline constinit bool host_rejects_aliases = false;
 // The operations in which hosts let a rank have less than it expects (team::Team::takes_less). In a bcast some compare.
 inline constexpr std::uint32_t takes_less =
     1u << unsigned(collectives::Collective::gather) | 1u << unsigned(collectives::Collective::scatter) |
     (abi::compares_lengths ? 0 : 1u << unsigned(collectives::Collective::bcast));
 
-inline constexpr Host& host = shim.host;
+inline constinit Host host = {};
 
 // Fills the table from the host's handle; false (with a line of log): the host lacks a function. All functions are
 // looked up here, since afterwards the host's symbol table leads to Nearfield (mpi/preload/preload.cpp).

@@ -6,17 +6,16 @@
 #include "engine/messages/progress_thread.hpp"
 #include "mpi/shim/calls/called.hpp"
 #include "mpi/shim/process/giving_way.hpp"
-#include "mpi/shim/process/globals.hpp"
 
 namespace nearfield::mpi {
 
 // Serves::in_host, or Serves::always with NEARFIELD_PROGRESS=thread; nullptr: the host serves all messages. Never
 // destroyed, like the messenger.
-inline constexpr messages::ProgressThread*& the_progress_thread = shim.progress_thread;
+inline constinit messages::ProgressThread* the_progress_thread = nullptr;
 
 // Number of any-source receives under way in communicators that span nodes (p2p/any_source.hpp). They are posted at the
 // host before the rank enters it, since it does not probe for them meanwhile.
-inline constexpr std::atomic<int>& any_source_requests = shim.any_source_count;
+inline constinit std::atomic<int> any_source_requests{0};
 void post_any_source();
 bool look_for_any_source();  // returns whether the host has been called, and so has progressed
 

@@ -52,6 +52,9 @@ int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
 
 namespace {
 
+constinit bool entered_at_the_end = false;
+constinit InHost* in_host_at_the_end = nullptr;
+
 void started(int thread_level) {
   leave_host_init();
   start_node(threads_in_sessions.load(std::memory_order_relaxed) ? MPI_THREAD_MULTIPLE : thread_level, true);
@@ -99,8 +102,8 @@ void end_of_program() {
   finish_messages();
   finalize_node();
   // The host waits for the others, which may still need what we have sent.
-  shim.entered_at_the_end = HostScope::enter();
-  if (!shim.in_host_at_the_end) shim.in_host_at_the_end = new InHost(false);
+  entered_at_the_end = HostScope::enter();
+  if (!in_host_at_the_end) in_host_at_the_end = new InHost(false);
 }
 
 int Init(int* argc, char*** argv) {
@@ -143,8 +146,8 @@ int Finalize() {
   const int code = host.Finalize();
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // if the host has not called it
-  delete std::exchange(shim.in_host_at_the_end, nullptr);
-  if (shim.entered_at_the_end) HostScope::leave();
+  delete std::exchange(in_host_at_the_end, nullptr);
+  if (entered_at_the_end) HostScope::leave();
   if (the_progress_thread) the_progress_thread->stop();
   keep_message_counts();
   the_messenger = nullptr;
@@ -231,7 +234,7 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(unsigned nu
 // Returns the function that serves sched_yield to threads inside the host, which returns whether it has slept.
 // `in_host`: returns the calling thread's flag.
 __attribute__((visibility("default"))) bool (*nearfield_shim_serve_yields(bool* (*in_host)()))() {
-  nearfield::mpi::shim.mark_in_host = in_host;
+  nearfield::mpi::mark_of_preload = in_host;
   return nearfield::mpi::give_way;
 }
 // Corrects an attribute of a window that bindings for Fortran have read without MPI_Win_get_attr.

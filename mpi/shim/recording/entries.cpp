@@ -12,7 +12,7 @@ template <Function number, class Signature>
 void* placed(void* function) {
   using Form = CallWrapper<number, Signature>;
   if (traits_of(number).kind == FunctionKind::tools) return function;
-  shim.recorded_functions[unsigned(number)] = function;
+  recorded[unsigned(number)] = function;
   return reinterpret_cast<void*>(&Form::call);
 }
 

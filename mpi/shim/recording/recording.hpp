@@ -33,7 +33,7 @@ bool wanted();
 // not recorded.
 void* around(Function number, void* function);
 
-inline constexpr auto& active = shim.recording_is_active;  // between begin() and end()
+inline constinit std::atomic<bool> active{false};  // between begin() and end()
 void begin();
 void end();
 
@@ -56,13 +56,15 @@ class CallTimer {
   const char* before_;  // last_algorithm before the call
 };
 
+inline constinit void* recorded[std::size_t(Function::count)] = {};  // what serves each function
+
 // Of the function with that number.
 template <Function number, class Signature>
 struct CallWrapper;
 template <Function number, class... Arguments>
 struct CallWrapper<number, int(Arguments...)> {
   [[gnu::noinline]] static int call(Arguments... arguments) {
-    const auto inner = reinterpret_cast<int (*)(Arguments...)>(shim.recorded_functions[unsigned(number)]);
+    const auto inner = reinterpret_cast<int (*)(Arguments...)>(recorded[unsigned(number)]);
     if (!active.load(std::memory_order_relaxed) || inside->recorded) return inner(arguments...);
     const calls::ArgumentWords words(arguments...);
     CallTimer seen(number, __builtin_return_address(0), words.all);

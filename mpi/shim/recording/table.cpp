@@ -20,8 +20,8 @@ struct ThreadRecord {
   std::uint64_t waited = 0;
 };
 const PerThread<ThreadRecord> own;
-constexpr auto& adding = shim.adding_tables;
-constexpr auto& free_tables = shim.free_tables;
+constinit std::mutex adding;
+constinit Thread* free_tables = nullptr;  // of threads that have ended; under the lock
 
 ThreadRecord::~ThreadRecord() {
   if (!table) return;

@@ -78,12 +78,12 @@ struct Thread {
   Thread* next_free;  // under the lock of table.cpp
 };
 
-inline constexpr auto& threads = shim.recorded_threads;
-inline constexpr auto& known = shim.recorded_communicators;
-inline constexpr auto& calls_unkept = shim.calls_unkept;
-inline constexpr bool& tracing = shim.tracing;
-inline constexpr bool& all_timed = shim.all_timed;  // false: a sample of them
-inline constexpr auto& next_save = shim.next_save;
+inline constinit std::atomic<Thread*> threads{nullptr};           // the newest
+inline constinit std::atomic<KnownCommunicator*> known{nullptr};  // the newest
+inline constinit std::atomic<std::uint64_t> calls_unkept{0};      // of threads without a table
+inline constinit bool tracing = false;
+inline constinit bool all_timed = false;                   // false: a sample of them
+inline constinit std::atomic<std::uint64_t> next_save{0};  // ticks
 void save_so_far(std::uint64_t now);
 
 // Sizes of a class are below 2^size_class; class 0 is size 0.

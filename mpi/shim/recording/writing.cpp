@@ -42,8 +42,8 @@ struct RecordingRun {
 
 namespace {
 
-constexpr auto& run = shim.run;
-constexpr auto& saving = shim.saving;
+constinit RecordingRun* run = nullptr;
+constinit std::mutex saving;
 
 class Clock {
  public:

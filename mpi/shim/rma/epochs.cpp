@@ -187,7 +187,9 @@ static int* own_flavor(MPI_Win win, int key) {
   const OneSided* state = one_sided(win);
   if (!state && inside->being_freed && inside->being_freed->win == win) state = inside->being_freed;
   if (!state || state->made_of == MadeOf::memory) return nullptr;
-  return state->made_of == MadeOf::shared ? &shim.flavor_shared : &shim.flavor_allocated;
+  // The program gets their addresses.
+  static constinit int allocated = MPI_WIN_FLAVOR_ALLOCATE, shared = MPI_WIN_FLAVOR_SHARED;
+  return state->made_of == MadeOf::shared ? &shared : &allocated;
 }
 
 int Win_get_attr(MPI_Win win, int key, void* value, int* flag) {

@@ -1,6 +1,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "engine/base/made.hpp"
 #include "mpi/shim/collectives/engine/carry.hpp"
 #include "mpi/shim/process/launchers.hpp"
 #include "mpi/shim/rma/window.hpp"
@@ -17,7 +18,7 @@ struct WindowRegistry {
 
 namespace {
 
-WindowRegistry& registry() { return made(shim.windows); }
+WindowRegistry& registry() { return made<WindowRegistry>(); }
 
 }  // namespace
 

@@ -40,7 +40,7 @@ struct CachedWindow {
 };
 inline constexpr unsigned cached_windows = 8;
 extern const PerThread<std::array<CachedWindow, cached_windows>, threads::at::windows> window_cache;
-inline constexpr auto& window_epoch = shim.window_epoch;
+inline constinit std::atomic<std::uint64_t> window_epoch{1};
 
 OneSided* one_sided_slowly(MPI_Win win);
 // Returns our state; nullptr: the host serves the window, or the handle is invalid.

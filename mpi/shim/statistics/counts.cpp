@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "engine/base/made.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 
 namespace nearfield::mpi {
@@ -24,10 +25,10 @@ void begin_counting() { counts_are_kept.store(true, std::memory_order_relaxed); 
 
 messages::Counts message_counts() {
   const messages::Messenger* const messenger = the_messenger;
-  return messenger ? messenger->counts() : made(shim.last_message_counts);
+  return messenger ? messenger->counts() : made<messages::Counts>();
 }
 
-void keep_message_counts() { made(shim.last_message_counts) = message_counts(); }
+void keep_message_counts() { made<messages::Counts>() = message_counts(); }
 
 const char* name(Reason reason) {
   static constexpr const char* names[] = {
@@ -37,7 +38,10 @@ const char* name(Reason reason) {
   return names[std::size_t(reason)];
 }
 
-Tally& tally(collectives::Collective collective) { return shim.tallies[std::size_t(collective)]; }
+Tally& tally(collectives::Collective collective) {
+  static constinit Tally tallies[collectives::operation_count] = {};
+  return tallies[std::size_t(collective)];
+}
 
 void count_call(collectives::Collective collective, std::uint64_t bytes, std::uint64_t start) {
   Tally& t = tally(collective);

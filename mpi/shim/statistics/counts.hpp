@@ -10,14 +10,14 @@
 #include "engine/base/function_ref.hpp"
 #include "engine/collectives/call.hpp"
 #include "engine/messages/messenger.hpp"
-#include "mpi/shim/process/globals.hpp"
 #include "mpi/shim/process/threads/per_thread.hpp"
+#include "mpi/shim/statistics/counters.hpp"
 
 namespace nearfield::mpi {
 
 const char* name(Reason reason);
 
-inline constexpr auto& counts_are_kept = shim.counts_are_kept;
+inline constinit std::atomic<bool> counts_are_kept{false};
 inline bool counting() { return counts_are_kept.load(std::memory_order_relaxed); }
 void begin_counting();
 Tally& tally(collectives::Collective collective);
@@ -30,20 +30,20 @@ extern const PerThread<const char*, threads::at::last_algorithm> last_algorithm;
 // Set when a part of this thread's call goes to the host; mpi/shim/recording clears it before a call.
 extern const PerThread<bool, threads::at::went_to_host> went_to_host;
 
-inline constexpr auto& host_calls = shim.host_calls;
+inline constinit HostCalls host_calls[std::size_t(Function::count)] = {};
 void each_host_function(FunctionRef<void(Function, const HostCalls&)> visit);  // that has been called
 struct HostTotals {
   std::uint64_t calls = 0, nanoseconds = 0;
 };
 HostTotals host_totals();
 // Messages that went to the host.
-inline constexpr auto& host_messages = shim.host_messages;
+inline constinit std::atomic<std::uint64_t> host_messages{0};
 inline void count_host_message() {
   *went_to_host = true;
   if (counting()) [[unlikely]]
     host_messages.fetch_add(1, std::memory_order_relaxed);
 }
-inline constexpr OneSidedCounts& one_sided_counts = shim.one_sided_counts;
+inline constinit OneSidedCounts one_sided_counts = {};
 inline void count_window(WhoseWindow whose) {
   one_sided_counts.windows[std::size_t(whose)].fetch_add(1, std::memory_order_relaxed);
 }

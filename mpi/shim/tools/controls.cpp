@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/made.hpp"
 #include "mpi/shim/tools/handles.hpp"
 #include "mpi/shim/tools/interface.hpp"
 #include "mpi/shim/tools/variables.hpp"
@@ -18,7 +19,7 @@ struct ControlHandles : Handles<MPI_T_cvar_handle, Control> {};
 
 namespace {
 
-ControlHandles& handles() { return made(shim.control_handles); }
+ControlHandles& handles() { return made<ControlHandles>(); }
 
 // Returns the type that a variable's value is passed as: names and texts as strings, switches as 0 or 1.
 MPI_Datatype type_of(const SettingValue& value) {

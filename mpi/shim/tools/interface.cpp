@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/base/made.hpp"
 #include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/tools/variables.hpp"
 
@@ -14,9 +15,9 @@ struct AppendedIndices {
   Appended controls{int(control_variables().size())}, performances{int(performance_variables().size())}, categories{1};
 };
 
-Appended& controls() { return made(shim.indices).controls; }
-Appended& performances() { return made(shim.indices).performances; }
-Appended& categories() { return made(shim.indices).categories; }
+Appended& controls() { return made<AppendedIndices>().controls; }
+Appended& performances() { return made<AppendedIndices>().performances; }
+Appended& categories() { return made<AppendedIndices>().categories; }
 
 int number(Appended& indices, int (*get_num)(int*), int* result) {
   return answer([&]() -> int {
@@ -38,8 +39,8 @@ void give_text(std::string_view text, char* buffer, int* length) {
 }
 
 namespace {
-constexpr auto& counting_users = shim.counting_users;
-constexpr auto& users = shim.tool_users;
+constinit std::mutex counting_users;
+constinit std::atomic<int> users{0};  // written under the lock
 }  // namespace
 
 bool initialized() { return users.load(std::memory_order_relaxed) > 0; }

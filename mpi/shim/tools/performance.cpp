@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "engine/base/made.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/statistics/counts.hpp"
 #include "mpi/shim/tools/handles.hpp"
@@ -47,8 +48,8 @@ class Sessions {
 
 namespace {
 
-PerformanceHandles& handles() { return made(shim.performance_handles); }
-Sessions& sessions() { return made(shim.sessions); }
+PerformanceHandles& handles() { return made<PerformanceHandles>(); }
+Sessions& sessions() { return made<Sessions>(); }
 
 // Returns the error for a handle of ours in that session.
 int judge(MPI_T_pvar_session session, const Handles<MPI_T_pvar_handle, Performance>::Found& found) {

@@ -36,8 +36,8 @@ inline CommunicatorFacts Communicator::facts(bool asks_reach) {
                                 : team_tried              ? TeamStanding::none
                                                           : TeamStanding::untried;
   const MessageReach reach = asks_reach || inter ? reach_of(*this) : MessageReach::unasked;
-  return {Equal(standing), Equal(reach), Equal(enabled),       Equal(shim.several_nodes),
-          Equal(young),    Equal(size),  Equal(shim.host_kind)};
+  return {Equal(standing), Equal(reach), Equal(enabled),  Equal(several_nodes),
+          Equal(young),    Equal(size),  Equal(host_kind)};
 }
 
 // Who serves a call, without a communicator if the host does.
@@ -71,7 +71,7 @@ template <collectives::Collective collective, class When>
 
 // Return whether ranks compare their calls, and whether one of those that share memory with us has given up.
 inline bool checks(const Communicator& c) {
-  const team::Team* const team = is_being_created(c) ? shim.base_team : c.near_team();
+  const team::Team* const team = is_being_created(c) ? base_team : c.near_team();
   return team && team->plan().check;
 }
 inline bool broken_off(const Communicator& c) {

@@ -56,6 +56,7 @@ enum class MessageReach : std::uint8_t { none, off, not_all, all, unasked };
 
 // Hosts that get right calls wrong, as far as young communicators hand them such (docs/decisions.md).
 enum class HostKind : std::uint8_t { other, intel_mpi, open_mpi };
+inline constinit HostKind host_kind{};
 
 struct CommunicatorFacts {
   Equal<TeamStanding> standing;

@@ -23,10 +23,11 @@ int exchanged(Collective collective, const char* function, When when, Communicat
 
 // A word from all of one group to all of the other: nobody leaves before all of the others have come. What it says is
 // nothing, so all calls share its memory.
+inline constinit char nothing_said = 0, nothing_heard = 0;
 template <Collective collective, class When>
 int barrier(const char* function, When when, Communicator& c, MPI_Comm) {
-  return exchanged(collective, function, when, c, Same<int>{&shim.nothing_said, 1, host.byte},
-                   Same<int>{&shim.nothing_heard, 1, host.byte});
+  return exchanged(collective, function, when, c, Same<int>{&nothing_said, 1, host.byte},
+                   Same<int>{&nothing_heard, 1, host.byte});
 }
 
 template <Collective collective, class When>

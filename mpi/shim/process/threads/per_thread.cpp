@@ -6,16 +6,15 @@
 #include <cstdlib>
 
 #include "engine/base/log.hpp"
-#include "mpi/shim/process/globals.hpp"
 
 namespace nearfield::mpi::threads {
 namespace {
 
-constexpr auto& variables = shim.thread_variables;
-constexpr auto& more = shim.thread_bytes;
-constexpr std::size_t most = Shim::thread_block;
-constexpr auto& of_first = shim.first_block;  // the first thread allocates nothing
-constexpr auto& first_is_taken = shim.first_block_is_taken;
+constinit Variable* variables = nullptr;
+constinit std::size_t more = 0;  // bytes beyond at::others
+constexpr std::size_t most = 4096;
+alignas(64) constinit std::byte of_first[most] = {};  // the first thread allocates nothing
+constinit std::atomic<bool> first_is_taken{false};
 std::size_t used() { return at::others + more; }
 
 [[noreturn]] void give_up(const char* why) {
