@@ -35,8 +35,8 @@ struct Chosen {
   const collectives::Algorithm *best = nullptr, *staged = nullptr;
   // Worth a trial, the best first; then those that are in other states which the members' CPUs may come into.
   std::vector<const collectives::Algorithm*> promising;
-  double cost = 0;                                       // of the best, with what it leaves behind, ns
-  bool forced = false;                                   // by the override
+  double cost = 0;      // of the best, with what it leaves behind, ns
+  bool forced = false;  // by the override
 };
 Chosen choose(const team::Shape& shape, std::string_view override_text, const collectives::Call& call);
 

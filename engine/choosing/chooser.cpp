@@ -24,7 +24,7 @@ tuning::Round agree(CollectiveContext& context, Collective collective, const tun
   std::memcpy(context.reserve_slot(seq), &mine, sizeof mine);
   context.publish_slot(seq, sizeof mine);
   context.meet_slots(seq);
-  return tuning::of_all(std::size_t(context.size()), apart ? tuning::Inside::most : tuning::Inside::least,
+  return tuning::of_all(std::size_t(context.size()), apart ? tuning::TimeInside::most : tuning::TimeInside::least,
                         [&](std::size_t r) {
                           tuning::Round theirs;
                           std::memcpy(&theirs, context.slot(int(r), seq), sizeof theirs);

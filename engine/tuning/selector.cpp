@@ -37,12 +37,12 @@ const Pace& pace() noexcept {
   return other ? *other : usual;
 }
 
-Round of_all(std::size_t members, Inside inside, FunctionRef<Round(std::size_t)> member) {
+Round of_all(std::size_t members, TimeInside inside, FunctionRef<Round(std::size_t)> member) {
   Round all = member(0);
   const auto join = [&](Block& block, const Block& theirs) {
     const float whole = std::max(block.inside + block.between, theirs.inside + theirs.between);
     block.inside =
-        inside == Inside::least ? std::min(block.inside, theirs.inside) : std::max(block.inside, theirs.inside);
+        inside == TimeInside::least ? std::min(block.inside, theirs.inside) : std::max(block.inside, theirs.inside);
     block.between = whole - block.inside;
   };
   for (std::size_t i = 1; i < members; ++i) {

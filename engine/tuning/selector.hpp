@@ -48,11 +48,12 @@ struct Round {
   Block incumbent, challenger;
 };
 
-// A round as all members see it, made of what each has seen. Inside a call counts the member that came last (`least`);
-// in operations with a root, which members leave at different times, and among members that share CPUs, the one that
-// was in it longest. A call and the time until the next one take as long as the slowest member's.
-enum class Inside : bool { least, most };
-Round of_all(std::size_t members, Inside inside, FunctionRef<Round(std::size_t)> member);
+// A round as all members see it, made of what each has seen. Of the time inside a call that of the member that came
+// last counts (`least`); in operations with a root, which members leave at different times, and among members that
+// share CPUs, that of the one that was in it longest. A whole call, with the time until the next one, takes as long as
+// the slowest member's.
+enum class TimeInside : bool { least, most };
+Round of_all(std::size_t members, TimeInside inside, FunctionRef<Round(std::size_t)> member);
 
 // A row as duels have found it; ns of a call, 0: it could not run, or has not been tried.
 struct Tried {

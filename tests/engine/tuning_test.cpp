@@ -52,7 +52,7 @@ TEST(Agreement, CountsTheLastMemberToComeOrTheOneThatIsKeptLongest) {
     EXPECT_EQ(block.inside, inside);
     EXPECT_EQ(block.between, between);
   };
-  const Round least = of_all(2, Inside::least, member), most = of_all(2, Inside::most, member);
+  const Round least = of_all(2, TimeInside::least, member), most = of_all(2, TimeInside::most, member);
   is(least.incumbent, 15, 35);
   is(least.challenger, 20, 30);
   is(most.incumbent, 40, 10);
