@@ -31,8 +31,8 @@ void run_by_pieces(context::CollectiveContext& context, const Call& call) {
   if (parted) piece.collective = Collective::allreduce;
   piece.parts = nullptr;
   auto by_slots = [&](const Algorithm& row) {
-    return row.reach == collectives::staged && std::string_view(row.name) == "slots" &&
-           row.applies(context.shape(), piece);
+    const std::string_view name = row.name;
+    return (name == "slots" || name == "below") && row.applies(context.shape(), piece);
   };
   piece.bytes = most;
   const auto rows = collectives::algorithms(piece.collective);

@@ -247,6 +247,30 @@ TEST_P(Processes, AgreeAndGoOnTrying) {
 }
 INSTANTIATE_TEST_SUITE_P(Selector, Processes, ::testing::Values(2, 3, 5));
 
+// Members that share CPUs tell little by a call or two of theirs.
+TEST(Choosing, BlocksAreLongWhereMembersShareCpus) {
+  for (const int size : {2, 5}) {
+    EXPECT_EQ(0, run_members(size, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int members) {
+                auto created = creation::create_team(process, rank, members, bootstrap);
+                if (!created) return false;
+                choosing::Chooser chooser;
+                chooser.serve(**created);
+                chooser.override_with("allgather:slots,rounds");
+                std::byte send[8] = {}, recv[8 * 5];
+                const Call call{Collective::allgather, sizeof send, send, recv};
+                unsigned calls = 0, most = 0;
+                for (int i = 0; i < 500; ++i) {
+                  if (!chooser.perform((*created)->context(), call)) return false;
+                  const Selector* const selector = chooser.selector_of(Collective::allgather, sizeof send);
+                  calls = selector && selector->in_block() ? calls + 1 : 0;  // the last one of a block ends it
+                  most = std::max(most, calls);
+                }
+                const bool share = (*created)->shape().oversubscribed();
+                return share ? most == constants::block_oversubscribed : most <= constants::block_most;
+              }));
+  }
+}
+
 // A length to which the cell's choice does not apply takes one that does, also where buffers are out of reach.
 TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
   EXPECT_EQ(
