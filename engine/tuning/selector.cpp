@@ -128,7 +128,7 @@ bool Selector::judge(std::uint64_t call) {
 }
 
 void Selector::end_duel(std::uint64_t call, bool changes) {
-  if (changes) std::swap(incumbent_, challenger_);
+  if (changes) incumbent_ = challenger_;
   do challenger_ = (challenger_ + 1) % unsigned(rows_.size());
   while (challenger_ == incumbent_);
   challenging_ = false;

@@ -61,6 +61,15 @@ TEST(Selector, FindsTheFastestDespiteOutliers) {
   EXPECT_GE(right, 380);
 }
 
+TEST(Selector, GivesEachRowItsDuelWhicheverWins) {
+  for (unsigned fastest = 0; fastest < 4; ++fastest) {
+    Selector selector = of(4);
+    make_calls(selector, [&](unsigned row, unsigned) { return Made{row == fastest ? 1000.0 : 1500.0 + row}; });
+    for (unsigned row = 0; row < 4; ++row) EXPECT_GT(selector.nanoseconds(row), 0) << row << " of " << fastest;
+    EXPECT_EQ(selector.incumbent(), fastest);
+  }
+}
+
 TEST(Selector, KeepsTheEstimatesChoiceAmongEquals) {
   int kept = 0;
   for (unsigned seed = 0; seed < 100; ++seed) kept += choose_among({1000, 1000, 1000}, seed) == 0;
