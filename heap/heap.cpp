@@ -51,8 +51,9 @@ void read_settings() {
   heap.off |= address_space_is_scarce() || access("/proc/self/maps", R_OK) != 0;
 }
 
-// For one more retired region than there are.
+// For one more retired region than there are. A fork in a handler of a signal would find the table half moved.
 bool room_to_retire() {
+  const NoSignals none;
   if (!heap.retired.add({})) return false;
   heap.retired.cut(heap.retired.size() - 1);
   return true;

@@ -89,10 +89,12 @@ class Table {
   T* end() { return at_ + count_; }
 
  private:
+  // By the kernel's own calls: libraries that watch mappings may allocate when they hear of one.
   bool grow() {
     const std::size_t bytes = room_ ? room_ * 2 * sizeof(T) : 16384;
-    void* const more = at_ ? mremap(at_, room_ * sizeof(T), bytes, MREMAP_MAYMOVE)
-                           : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const more = reinterpret_cast<void*>(
+        at_ ? syscall(SYS_mremap, at_, room_ * sizeof(T), bytes, MREMAP_MAYMOVE)
+            : syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (more == MAP_FAILED) return false;
     at_ = static_cast<T*>(more);
     room_ = bytes / sizeof(T);
