@@ -140,7 +140,7 @@ class Chooser {
     return row->ready && row->ready(context, call);
   }
   bool event_ready(context::CollectiveContext& context, const collectives::Call& call, const Cell& cell) const;
-  // Calls that are not run as those before: the first, and those of duels.
+  // Calls that are not run as those before: the first, and those of trials.
   Row perform_slowly(context::CollectiveContext& context, const collectives::Call& call, Cell& cell);
   Row run_measured(context::CollectiveContext& context, const collectives::Call& call, Cell& cell);
   void split(const collectives::Call& call, Cell& first);

@@ -16,7 +16,7 @@ struct Decision {
   int ranks;
   const char* algorithm;  // the one that was chosen
   std::vector<tuning::Tried> tried;
-  unsigned calls;         // of duels
+  unsigned calls;         // of trials
   double beyond_best_ns;  // what these took beyond calls by the chosen one
 };
 

@@ -36,20 +36,23 @@ void ClosedContexts::take_in() {
   if (ended) seen_.store(closed, std::memory_order_relaxed);
 }
 
-// Whether all has been done; a withdrawal may find no room.
+// Whether that has been done; a withdrawal may find no room.
+bool ClosedContexts::end(Request& request) {
+  const bool matched = !request.is_send && !request.posted;
+  if (matched || request.error != ErrorKind::none) return true;
+  request.error = ErrorKind::closed;
+  if (request.is_send ? protocols_.cancel(request) : (matcher_.cancel(request), true)) return true;
+  request.error = ErrorKind::none;
+  return false;
+}
+
 bool ClosedContexts::end(std::uint64_t context) {
   bool ended = true;
   matcher_.each_posted([&](Request& receive) {
-    if (receive.envelope.context != context) return;
-    receive.error = ErrorKind::closed;
-    matcher_.cancel(receive);
+    if (receive.envelope.context == context) ended &= end(receive);
   });
   protocols_.each_send([&](Request& send) {
-    if (send.envelope.context != context || send.error != ErrorKind::none) return;
-    send.error = ErrorKind::closed;
-    if (protocols_.cancel(send)) return;
-    send.error = ErrorKind::none;
-    ended = false;
+    if (send.envelope.context == context) ended &= end(send);
   });
   partitioned_.each<Partitioned>([&](Partitioned& pair) {
     if (pair.close_with(context)) ended &= end(pair.context());

@@ -5,6 +5,8 @@
 //   the others   see another number there as they progress, read what each header has more than before, and end their
 //                requests of that context
 //
+// A request that starts later ends as it starts: whoever starts it may not have known yet.
+//
 // A receive that is not matched ends at once, and so does a send that nobody has heard of. A send that waits for its
 // match is withdrawn, since its receiver may be about to copy; what is being copied is copied to its end.
 //
@@ -30,12 +32,18 @@ class ClosedContexts {
     return header(0).closed_by_anyone.load(std::memory_order_acquire) != seen_.load(std::memory_order_relaxed);
   }
   void take_in();
+  // A request that has just been started.
+  void end_late(Request& request) {
+    if (!contexts_.empty() && !request.complete()) [[unlikely]]
+      if (contains(request.envelope.context) && !end(request)) seen_.store(0, std::memory_order_relaxed);
+  }
   bool contains(std::uint64_t context) const { return std::ranges::find(contexts_, context) != contexts_.end(); }
   // Partitioned ones, which are closed with a context of another name (partitions.hpp).
   void enter(Link& partitioned) { partitioned_.push(partitioned); }
 
  private:
   bool end(std::uint64_t context);
+  bool end(Request& request);
   team::ProcessHeader& header(int member) const { return mailboxes_.at<team::ProcessHeader>(member, 0); }
   Mailboxes& mailboxes_;
   Protocols& protocols_;

@@ -53,6 +53,7 @@ void Messenger::start_locked(Request& request, Guard& guard) {
   request.reset();
   if (request.is_send) protocols_.start(request, guard);
   else matcher_.start(request, guard);
+  closed_.end_late(request);
 }
 
 void Messenger::start(Request& request) {

@@ -4,11 +4,11 @@
 // The receiver chooses, per sender and class of lengths. It times bursts: one begins when a message is accepted while
 // no other of the cell is under way, and ends when none is. All messages of a burst go by one protocol.
 //
-// In a ping-pong the time of a message is also that of the other direction, whose receiver may have a duel as well. So
+// In a ping-pong the time of a message is also that of the other direction, whose receiver may have a trial as well. So
 // the two of a pair take turns by the clock: each begins blocks in slices of its own.
 //
 // Where copy buffers have won, the receiver advises the sender to fill them without asking. The sender asks again after
-// some messages (Offers), so that the receiver can look again. A message whose sender may compute takes part in duels
+// some messages (Offers), so that the receiver can look again. A message whose sender may compute takes part in trials
 // as well, unless some senders were asked in vain; else its receiver copies it.
 #pragma once
 #include <algorithm>

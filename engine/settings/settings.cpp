@@ -183,8 +183,8 @@ constexpr SettingRow rows[] = {
       "names"},
      into<&Settings::algorithm>},
     {{"NEARFIELD_CHOOSE", "trial", first_rank,
-      "how algorithms are chosen: `model`, by the cost model alone; `trial`, starting from it, by trials in the first "
-      "calls of each size; `file`, by what `nearfield tune` has written, else by the model"},
+      "how algorithms are chosen: `model`, by the cost model alone; `trial`, starting from it, by trials among the "
+      "calls of each size, which go on; `file`, by what `nearfield tune` has written, else by the model"},
      into<&Settings::choosing>},
     {{"NEARFIELD_TUNED", "", first_rank,
       "the file for `NEARFIELD_CHOOSE=file`; default: what `nearfield tune` has stored in "

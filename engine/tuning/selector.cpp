@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 
 #include "engine/base/globals.hpp"
 
@@ -19,14 +18,6 @@ float median(std::span<const Round> rounds, Block Round::*row, float Block::*par
 
 Block median(std::span<const Round> rounds, Block Round::*row) {
   return {median(rounds, row, &Block::inside), median(rounds, row, &Block::between)};
-}
-
-// ns of a challenger's whole call in its best block. `leaves`: what stands for the time between calls; below 0: that.
-float least(std::span<const Round> rounds, float leaves) {
-  float least = std::numeric_limits<float>::infinity();
-  for (const Round& each : rounds)
-    least = std::min(least, each.challenger.inside + (leaves < 0 ? each.challenger.between : leaves));
-  return least;
 }
 
 }  // namespace
@@ -75,7 +66,8 @@ bool Selector::over(std::uint64_t call, bool ran, Moment moment, FunctionRef<Rou
   ++tried_;
   if (challenging_ && !ran) {
     rows_[challenger_].nanoseconds = 0;
-    end_duel(call, false);
+    if (rounds_.empty()) rows_[incumbent_].nanoseconds = mine_.incumbent.inside;
+    end_trial(call, false);
     return true;
   }
   if (made_ == 0) {
@@ -109,32 +101,36 @@ void Selector::end_block(Block& block) {
   made_ = 0;
 }
 
-// Returns whether the duel is over.
+// Returns whether the trial is over.
 bool Selector::judge(std::uint64_t call) {
   using namespace constants;
   const Block now = median(rounds_, &Round::incumbent), other = median(rounds_, &Round::challenger);
   const bool dense = now.between + other.between <= float(dense_calls) * (now.inside + other.inside);
   Row &incumbent = rows_[incumbent_], &challenger = rows_[challenger_];
-  const float its = now.inside + (dense ? now.between : incumbent.leaves);
-  const float theirs = other.inside + (dense ? other.between : challenger.leaves);
-  const bool lost = rounds_.size() > 1 && least(rounds_, dense ? -1 : challenger.leaves) > float(clearly_lost) * its;
+  const auto cost = [&](const Block& block, const Row& row) {
+    return block.inside + (dense ? block.between : row.leaves);
+  };
+  const float its = cost(now, incumbent), theirs = cost(other, challenger);
+  const bool lost = rounds_.size() > 1 && std::ranges::all_of(rounds_, [&](const Round& each) {
+                      return cost(each.challenger, challenger) > float(clearly_lost) * its;
+                    });
   if (rounds_.size() < pace().rounds && !lost) return false;
   const float common = std::min(dense ? now.between : incumbent.leaves, its - 1);
   incumbent.nanoseconds = its - common;
   challenger.nanoseconds = std::max(theirs - common, 1.0f);
   beyond_ += std::max(0.0, double(theirs - its)) * calls_ * double(rounds_.size());
-  end_duel(call, theirs < float(clearly_won) * its);
+  end_trial(call, theirs < float(clearly_won) * its);
   return true;
 }
 
-void Selector::end_duel(std::uint64_t call, bool changes) {
+void Selector::end_trial(std::uint64_t call, bool changes) {
   if (changes) incumbent_ = challenger_;
   do challenger_ = (challenger_ + 1) % unsigned(rows_.size());
   while (challenger_ == incumbent_);
   challenging_ = false;
   made_ = 0;
   rounds_.clear();
-  ++duels_;
+  ++trials_;
   if (settled()) event_ = call + 1 + pace().rest * 2 * pace().rounds * (1 + calls_);
 }
 

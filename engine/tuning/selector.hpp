@@ -3,11 +3,11 @@
 // protocols of messages (messages/protocol_chooser.hpp), which the receiver chooses alone.
 //
 //   calls of a cell    1 ..      by the incumbent; at first that is the row with the least estimate
-//   duel               blocks of calls by the incumbent and by one challenger in turns, `rounds` of both at most
+//   trial              blocks of calls by the incumbent and by one challenger in turns, `rounds` of both at most
 //   agreement          after each round all members come to the same figures (of_all)
 //   verdict            the challenger becomes the incumbent if the median of its blocks is clearly less; it has lost
 //                      as soon as it is clearly more
-//   next duel          with the next challenger: at once until each has had one, and from then on after a fixed number
+//   next trial         with the next challenger: at once until each has had one, and from then on after a fixed number
 //                      of calls, which keeps the price of looking again below one percent and notices what has changed
 //
 // A call leaves lines behind that the program has to fetch when it comes back to its buffers. So the time between calls
@@ -26,11 +26,11 @@
 
 namespace nearfield::tuning {
 
-// How duels are spread; tests use others.
+// How trials are spread; tests use others.
 struct Pace {
-  std::uint64_t first = constants::duels_first;  // call of a cell with which the first duel begins
-  unsigned rounds = constants::duel_rounds;
-  std::uint64_t rest = constants::duels_rest;  // calls without one for each call of one
+  std::uint64_t first = constants::trials_first;  // call of a cell with which the first trial begins
+  unsigned rounds = constants::trial_rounds;
+  std::uint64_t rest = constants::trials_rest;  // calls without one for each call of one
 };
 const Pace& pace() noexcept;
 
@@ -55,7 +55,7 @@ struct Round {
 enum class TimeInside : bool { least, most };
 Round of_all(std::size_t members, TimeInside inside, FunctionRef<Round(std::size_t)> member);
 
-// A row as duels have found it; ns of a call, 0: it could not run, or has not been tried.
+// A row as trials have found it; ns of a call, 0: it could not run, or has not been tried.
 struct Tried {
   const char* name;
   float nanoseconds;
@@ -67,31 +67,31 @@ class Selector {
  public:
   // `leaves`: for each row, the least estimate first, the ns that one of its calls adds to the time until the next one
   // by the machine's figures. `calls`: of a block, beside the first one, which does not count. `first`: the call of the
-  // cell with which the first duel begins.
+  // cell with which the first trial begins.
   Selector(std::vector<float> leaves, unsigned calls, std::uint64_t first = pace().first);
 
   unsigned incumbent() const { return incumbent_; }
   // By which row call event() goes; the others go by the incumbent.
   unsigned current() const { return challenging_ ? challenger_ : incumbent_; }
-  // The next call that belongs to a duel; 0: none will.
+  // The next call that belongs to a trial; 0: none will.
   std::uint64_t event() const { return event_; }
   bool in_block() const { return made_ > 0; }
   // Whether call event() ends a round, on which members have to agree.
   bool ends_round() const { return challenging_ && made_ == calls_; }
-  // Whether each challenger has had a duel.
-  bool settled() const { return duels_ + 1 >= rows_.size(); }
+  // Whether each challenger has had a trial.
+  bool settled() const { return trials_ + 1 >= rows_.size(); }
 
   // Call event(), which may stand for several at once, is over; `ran`: its row could run. After a round `agree` makes
-  // what this member has seen into what all have. Returns whether a duel is over.
+  // what this member has seen into what all have. Returns whether a trial is over.
   bool over(std::uint64_t call, bool ran, Moment moment, FunctionRef<Round(const Round&)> agree, unsigned at_once = 1);
 
   // What comes before the next call of the block is no part of it.
   void interrupt() { interrupted_ = true; }
 
   unsigned rows() const { return unsigned(rows_.size()); }
-  // ns of a call by that row in its latest duel; 0: there was none, or it could not run.
+  // ns of a call by that row in its latest trial; 0: there was none, or it could not run.
   float nanoseconds(unsigned row) const { return rows_[row].nanoseconds; }
-  std::uint64_t calls() const { return tried_; }  // of duels so far
+  std::uint64_t calls() const { return tried_; }  // of trials so far
   double beyond() const { return beyond_; }       // ns that challengers took beyond incumbents
 
  private:
@@ -100,12 +100,12 @@ class Selector {
   };
   void end_block(Block& block);
   bool judge(std::uint64_t call);
-  void end_duel(std::uint64_t call, bool changes);
+  void end_trial(std::uint64_t call, bool changes);
 
   std::vector<Row> rows_;
   const unsigned calls_;
   std::uint64_t event_;
-  unsigned incumbent_ = 0, challenger_ = 1, duels_ = 0;
+  unsigned incumbent_ = 0, challenger_ = 1, trials_ = 0;
   // ---- the block
   bool challenging_ = false, interrupted_ = false;
   unsigned made_ = 0;                                  // calls, the first of which counts as one
@@ -113,7 +113,7 @@ class Selector {
   std::int64_t longest_ = 0;                           // of what lies between, which may be another part of the program
   unsigned gaps_ = 0;
   Round mine_;
-  // ---- the duel
+  // ---- the trial
   std::vector<Round> rounds_;
   std::uint64_t tried_ = 0;
   double beyond_ = 0;

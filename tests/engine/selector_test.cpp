@@ -61,7 +61,7 @@ TEST(Selector, FindsTheFastestDespiteOutliers) {
   EXPECT_GE(right, 380);
 }
 
-TEST(Selector, GivesEachRowItsDuelWhicheverWins) {
+TEST(Selector, GivesEachRowItsTrialWhicheverWins) {
   for (unsigned fastest = 0; fastest < 4; ++fastest) {
     Selector selector = of(4);
     make_calls(selector, [&](unsigned row, unsigned) { return Made{row == fastest ? 1000.0 : 1500.0 + row}; });
@@ -76,7 +76,7 @@ TEST(Selector, KeepsTheEstimatesChoiceAmongEquals) {
   EXPECT_GE(kept, 70);
 }
 
-// What is clearly slower runs in two blocks of a duel, and duels are a small part of all calls.
+// What is clearly slower runs in two blocks of a trial, and trials are a small part of all calls.
 TEST(Selector, TriesTheSlowSeldom) {
   Selector selector = of(3);
   unsigned slow = 0;
@@ -143,7 +143,7 @@ TEST(Selector, NoticesWhatHasChanged) {
   EXPECT_EQ(after.incumbent(), 2u);
 }
 
-TEST(Selector, WhatCannotRunLosesItsDuel) {
+TEST(Selector, WhatCannotRunLosesItsTrial) {
   Selector selector = of(2);
   std::uint64_t number = 0;
   while (!selector.settled() && number < 1000) {
@@ -154,7 +154,7 @@ TEST(Selector, WhatCannotRunLosesItsDuel) {
   EXPECT_TRUE(selector.settled());
   EXPECT_EQ(selector.incumbent(), 0u);
   EXPECT_EQ(selector.nanoseconds(1), 0);
-  EXPECT_GT(selector.nanoseconds(0), -1);
+  EXPECT_EQ(selector.nanoseconds(0), 5) << "it ran, and nothing can say that it was out of reach";
 }
 
 // A block ends where there are enough calls, however many of them are at once; the first ones do not count.
@@ -275,7 +275,7 @@ TEST(Choosing, BlocksAreLongWhereMembersShareCpus) {
                   most = std::max(most, calls);
                 }
                 const bool share = (*created)->shape().oversubscribed();
-                return share ? most == constants::block_oversubscribed : most <= constants::block_most;
+                return most == (share ? constants::block_oversubscribed : constants::block_most);
               }));
   }
 }

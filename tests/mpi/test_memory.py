@@ -15,7 +15,7 @@ pytestmark = [
 
 MIB = 1024  # KiB
 # Pages of libraries are shared by the ranks, and how many are there varies from start to start (Open MPI: by 150 KiB).
-SLACK = MIB * 5 / 16
+SLACK = MIB / 4
 SEGMENT = MIB / 2  # of its own, before anything is sent
 FASTBOX, FASTBOXES = MIB / 8, 4 * MIB  # of a pair of few ranks; of a rank at most
 # After MPI_Init a rank has some 127 KiB of pages more than are in use, which creating the team has given back. How much

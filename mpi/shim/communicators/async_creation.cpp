@@ -87,7 +87,9 @@ bool AsyncCreation::exchange(messages::Edges& edges) {
     return false;
   }
   while (!edges.complete()) fiber->suspend();
-  return edges.outcome() == messages::ErrorKind::none;
+  const messages::ErrorKind outcome = edges.outcome();
+  if (outcome == messages::ErrorKind::closed) note_revoked();
+  return outcome == messages::ErrorKind::none;
 }
 
 void AsyncCreation::run() {

@@ -33,14 +33,34 @@ int note_error_of_host(int code) {
   return code;
 }
 
-bool revoked_slowly(MPI_Comm comm) {
+namespace {
+
+bool host_knows(MPI_Comm comm) {
   int flag = 0;
-  if (host.Comm_is_revoked && host.Comm_is_revoked(comm, &flag) == MPI_SUCCESS && flag) return true;
+  return host.Comm_is_revoked && host.Comm_is_revoked(comm, &flag) == MPI_SUCCESS && flag;
+}
+
+// Progresses the host until it knows as well what we do.
+template <class Known>
+void wait_for_host(Known known) {
+  const std::uint64_t end = waiting::nanoseconds() + patience_with_host;
+  while (!known() && waiting::nanoseconds() < end) {
+    progress_of_host().step();
+    usleep(1000);
+  }
+}
+
+}  // namespace
+
+// We learn of it earlier than the host, which would start the calls that it is given then.
+bool revoked_slowly(MPI_Comm comm) {
+  if (host_knows(comm)) return true;
   if (!one_is_revoked.load(std::memory_order_relaxed)) return false;
   const Communicator* const state = communicator_of(comm);
-  if (!state) return false;
-  return (state->near_team() && state->near_team()->revoked()) ||
-         (the_messenger && state->context && the_messenger->is_closed(state->context));
+  const bool known = state && ((state->near_team() && state->near_team()->revoked()) ||
+                               (the_messenger && state->context && the_messenger->is_closed(state->context)));
+  if (known) wait_for_host([&] { return host_knows(comm); });
+  return known;
 }
 
 void look_for_revoked() {
@@ -56,8 +76,8 @@ int Comm_revoke(MPI_Comm comm) {
   if (state->near_team()) state->near_team()->revoke();
   if (the_messenger && state->context) {
     for (std::uint64_t plan = 0; plan < state->plans; ++plan) the_messenger->close(context_of_plan(*state, plan));
-    for (const std::uint64_t context : {context_of_collectives(*state), context_of_overlapping(*state),
-                                        context_of_partitioned(*state), state->context})
+    for (const std::uint64_t context : {context_of_creation(*state), context_of_collectives(*state),
+                                        context_of_overlapping(*state), context_of_partitioned(*state), state->context})
       the_messenger->close(context);
   }
   return code;
@@ -86,12 +106,10 @@ int Comm_failure_ack(MPI_Comm comm) {
   auto may_still_come = [&](int member) {
     return member >= 0 && the_messenger->known_dead(member) && may_come_from(*state, member);
   };
-  const std::uint64_t end = waiting::nanoseconds() + patience_with_host;
-  while (code == MPI_SUCCESS && std::ranges::any_of(state->members, may_still_come) && waiting::nanoseconds() < end) {
-    progress_of_host().step();
-    usleep(1000);
-    code = host.Comm_failure_ack(comm);
-  }
+  wait_for_host([&] {
+    if (code == MPI_SUCCESS && std::ranges::any_of(state->members, may_still_come)) code = host.Comm_failure_ack(comm);
+    return code != MPI_SUCCESS || std::ranges::none_of(state->members, may_still_come);
+  });
   return code;
 }
 

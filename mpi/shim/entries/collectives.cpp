@@ -1,3 +1,5 @@
+// Entries of collectives of one communicator, blocking, non-blocking and persistent. Apart, so that they are compiled
+// beside each other.
 #include "mpi/shim/collectives/engine/classes.hpp"
 #include "mpi/shim/process/entry.hpp"
 

@@ -1,3 +1,5 @@
+// Entries of collectives that are made of edges: counts differ, or ranks are neighbours. Apart, so that they are
+// compiled beside each other.
 #include "mpi/shim/collectives/vector/classes.hpp"
 #include "mpi/shim/process/entry.hpp"
 

@@ -1,3 +1,4 @@
+// Entries of one-sided operations. Apart, so that they are compiled beside each other.
 #include "mpi/shim/process/entry.hpp"
 #include "mpi/shim/rma/accumulating.hpp"
 #include "mpi/shim/rma/moving.hpp"

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -217,28 +218,33 @@ TEST_P(Members, ShortCallsMoveAsManyLinesAsTheFormulasSay) {
     EXPECT_LE(moved, 1.3 * formula->moved(p) + 2 * p);
     ++compared;
   }
-  EXPECT_GE(compared, 18u);
+  EXPECT_EQ(compared, GetParam() == 3 ? 15u : 20u);  // three members have no trees
 }
 
 INSTANTIATE_TEST_SUITE_P(Counts, Members, ::testing::Values(3, 5, 8, 16));
 
 // Lines cross from one last-level cache to another once for each cache and direction, and from package to package too.
+// A member that is late looks again, which only adds lines, so the least of some counts counts.
 TEST(Trees, CrossOncePerCache) {
   constexpr int members = 16, group = 4, package = 8, groups = members / group, packages = members / package;
-  std::size_t compared = 0;
   const Job job{.members = members, .group = group, .package = package, .bytes = 8, .only = "tree"};
-  for (const Row& row : count(job)) {
-    const std::string_view op = name(row.algorithm->collective);
-    const double ways = op == "allreduce" ? 2 : op == "bcast" || op == "reduce" ? 1 : 0;
-    if (ways == 0) continue;
-    SCOPED_TRACE(std::string(op));
-    const double beyond = double(row.calls.far + row.calls.packages) / job.calls;
-    EXPECT_GE(beyond, ways * (groups - 1) - 0.5);
-    EXPECT_LE(beyond, ways * (groups - 1) + 2);
-    EXPECT_LE(double(row.calls.packages) / job.calls, ways * (packages - 1) + 1);
-    ++compared;
+  struct Crossings {
+    double caches = 1e9, packages = 1e9;
+  };
+  std::map<std::string_view, Crossings> least;
+  for (int again = 0; again < 4; ++again)
+    for (const Row& row : count(job)) {
+      Crossings& of = least[name(row.algorithm->collective)];
+      of.caches = std::min(of.caches, double(row.calls.far + row.calls.packages) / job.calls);
+      of.packages = std::min(of.packages, double(row.calls.packages) / job.calls);
+    }
+  for (const auto& [op, ways] : {std::pair("allreduce", 2.0), {"bcast", 1.0}, {"reduce", 1.0}}) {
+    SCOPED_TRACE(op);
+    ASSERT_TRUE(least.contains(op));
+    EXPECT_GE(least[op].caches, ways * (groups - 1) - 0.5);
+    EXPECT_LE(least[op].caches, ways * (groups - 1) + 2);
+    EXPECT_LE(least[op].packages, ways * (packages - 1) + 1);
   }
-  EXPECT_EQ(3u, compared);
 }
 
 int print(const Job& job) {

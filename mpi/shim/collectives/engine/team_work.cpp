@@ -75,6 +75,9 @@ void TeamWork::go(team::Team* team) {
     join(*team);
     code_ = issue();
     next = code_ == MPI_SUCCESS ? State::issued : State::failed;
+  } else if (revoked(c_.comm)) {
+    code_ = revoked_class();
+    next = State::failed;
   } else {
     code_ = host_call_(&at_host_);
   }
