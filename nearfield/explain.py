@@ -113,7 +113,7 @@ def _why_over_nodes(found: dict[str, Any], chosen: dict[str, Any]) -> list[str]:
     return [
         f"predicted to take least: {_us(chosen['ns'])}, {phases}",
         describe_network(found["network"]),
-        "NEARFIELD_CHOOSE=trial tries these and the host's own in the first calls of a job",
+        "NEARFIELD_CHOOSE=trial tries these and the host's own among a job's calls",
     ]
 
 
@@ -127,7 +127,7 @@ def _why(found: dict[str, Any], chosen: dict[str, Any]) -> list[str]:
     if chosen["reach"] != "no":
         lines.append(f"where peers cannot reach {chosen['reach']}: {found['staged']}")
     if len(found["promising"]) > 1:
-        lines.append(f"NEARFIELD_CHOOSE=trial tries {', '.join(found['promising'])} in the first calls")
+        lines.append(f"NEARFIELD_CHOOSE=trial tries {', '.join(found['promising'])} among the calls")
     if tuned := found["tuned"]:
         taken = f"{tuned['algorithm']}, measured {tuned['us']:.3g} us ({found['file']})"
         lines.append(f"NEARFIELD_CHOOSE=file takes {taken}")

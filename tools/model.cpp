@@ -171,7 +171,7 @@ bool is_of_messages(std::string_view op) {
   return op == "message";
 }
 
-// How a record of several lines may be handed over; those that are possible here are tried.
+// How a record of several lines may be handed over.
 Json publications() {
   Json all = Json::array();
   for (const messages::Publication& each : messages::publications)

@@ -38,7 +38,7 @@ struct Globals {
   std::atomic<choosing::KeptDecisions*> decisions{nullptr};
   std::atomic<reach::Peers*> heap_peers{nullptr};  // reach/heap_mapper.cpp
   // tuning/samples.hpp: best row of any peer, the last one found, by family of rows and class of lengths
-  static constexpr std::size_t row_families = 5, length_classes = 16;
+  static constexpr std::size_t row_families = 4, length_classes = 16;
   std::atomic<std::uint8_t> best_row[row_families][length_classes] = {};
   std::atomic<const tuning::Pace*> pace{nullptr};          // tuning/selector.cpp: of tests
   std::atomic<std::uint64_t> lines_streamed{0};            // copying/copy.cpp

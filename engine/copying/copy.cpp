@@ -13,6 +13,20 @@ constexpr std::size_t line = 64;
 constexpr std::size_t streaming_pays = 1024;  // shorter copies take less time than the fence
 constexpr std::size_t claiming_pays = 2048;   // rep movsb needs some time to begin; glibc's memcpy has the same
 
+// Past the caches.
+void copy_streamed(void* to, const void* from, std::size_t bytes) noexcept {
+  CopyLines& stream = streaming_lines();
+  auto* d = static_cast<std::byte*>(to);
+  const auto* s = static_cast<const std::byte*>(from);
+  const std::size_t head = std::min((line - reinterpret_cast<std::uintptr_t>(d) % line) % line, bytes);
+  const std::size_t lines = (bytes - head) / line, tail = bytes - head - lines * line;
+  std::memcpy(d, s, head);
+  stream(d + head, s + head, lines);
+  std::memcpy(d + head + lines * line, s + head + lines * line, tail);
+  processor::finish_streams();
+  globals().lines_streamed.fetch_add(lines, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void fence() noexcept { processor::finish_streams(); }
@@ -54,20 +68,7 @@ void copy_large(void* to, const void* from, std::size_t bytes, Store store) noex
     return;
   }
   if (store == Store::temporal || bytes < streaming_pays) std::memcpy(to, from, bytes);
-  else copy_past(to, from, bytes);
-}
-
-void copy_past(void* to, const void* from, std::size_t bytes) noexcept {
-  CopyLines& stream = streaming_lines();
-  auto* d = static_cast<std::byte*>(to);
-  const auto* s = static_cast<const std::byte*>(from);
-  const std::size_t head = std::min((line - reinterpret_cast<std::uintptr_t>(d) % line) % line, bytes);
-  const std::size_t lines = (bytes - head) / line, tail = bytes - head - lines * line;
-  std::memcpy(d, s, head);
-  stream(d + head, s + head, lines);
-  std::memcpy(d + head + lines * line, s + head + lines * line, tail);
-  processor::finish_streams();
-  globals().lines_streamed.fetch_add(lines, std::memory_order_relaxed);
+  else copy_streamed(to, from, bytes);
 }
 
 std::uint64_t streamed_lines() noexcept { return globals().lines_streamed.load(std::memory_order_relaxed); }

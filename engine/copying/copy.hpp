@@ -19,9 +19,6 @@ enum class Store : std::uint8_t { temporal, claiming, streaming, vector };
 
 void copy_large(void* to, const void* from, std::size_t bytes, Store store) noexcept;
 
-// As copy() by streaming stores, however short; the caller need not fence.
-void copy_past(void* to, const void* from, std::size_t bytes) noexcept;
-
 using Vector [[gnu::vector_size(16)]] = std::uint64_t;
 struct TwoVectors {
   Vector first, second;

@@ -30,7 +30,7 @@ using Handover = tuning::Samples<HandoverRows>;
 // The same through buffers that come back to whoever empties them: what is in no cache would be in the way, and what
 // is best in others tells nothing.
 struct ReturningRows : HandoverRows {
-  static constexpr std::size_t family = 4, kinds = 3, in_own_buffers = 0;
+  static constexpr std::size_t family = 3, kinds = 3, in_own_buffers = 0;
 };
 using ReturningHandover = tuning::Samples<ReturningRows>;
 

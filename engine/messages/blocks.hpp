@@ -59,8 +59,10 @@ constexpr std::uint64_t record_word(Kind kind, std::size_t bytes, std::uint32_t 
 constexpr std::uint32_t number_of(std::uint64_t word) { return std::uint32_t(word >> 32); }
 constexpr Kind kind_of(std::uint64_t word) { return Kind(word >> 28 & 0xf); }
 constexpr std::size_t bytes_of(std::uint64_t word) { return word & 0x3ffffff; }
-// Marks (publication.hpp): the reader tells how long it took to come; and asks for lines of the next one ahead.
-inline constexpr std::uint64_t sampled_record = 1 << 27, ahead_of_next = 1 << 26;
+// A mark (publication.hpp): while the reader waits for the next one it asks for as many lines as this one has.
+inline constexpr std::uint64_t ahead_of_next = 1 << 26;
+// Bytes that it asks for at most: more lines than the writer fills at one go are fetched in vain.
+inline constexpr std::uint64_t most_ahead = 192;
 
 // Where the payload begins, in bytes from the record: so that it ends with a line and its whole lines are lines of the
 // record, if what is left over has room beside the envelope; else behind the first line. It takes no more lines than
@@ -142,11 +144,9 @@ struct MessageMailbox {
 inline constexpr std::uint32_t not_drained = ~0u;  // instead of the ticks of a sample: the program does not have it yet
 
 struct alignas(line) Ring {
-  Atomic<std::uint64_t> read;  // receiver: bytes it has taken
-  // Receiver: how many samples of copy buffers it has told << 32 | ticks that the last one took; of records.
-  Atomic<std::uint64_t> sample, record_sample;
-  alignas(64) Atomic<std::uint64_t> sampled_at;  // sender: ticks when it began to write the last sampled record
-  alignas(line) std::byte data[];                // sender: records, each a multiple of 64 bytes
+  Atomic<std::uint64_t> read;      // receiver: bytes it has taken
+  Atomic<std::uint64_t> sample;    // receiver: samples of copy buffers that it has told << 32 | ticks of the last one
+  alignas(line) std::byte data[];  // sender: records, each a multiple of 64 bytes
 };
 
 // Where the data of one side lies and how (layout::Data), for the other side.

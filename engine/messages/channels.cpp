@@ -11,13 +11,6 @@ namespace {
 
 constexpr std::uint32_t talkative = 4;  // messages of a pair before it gets a ring
 
-// Ranks that share CPUs share caches, and measure each other's turns.
-bool tries_publications(team::Process& process) {
-  const Settings& settings = process.settings();
-  return settings.publishing == Publishing::automatic && settings.choosing == Choosing::trial &&
-         !process.policy().oversubscribed;
-}
-
 }  // namespace
 
 Channels::Channels(Mailboxes& mailboxes, Counts& counts)
@@ -28,8 +21,7 @@ Channels::Channels(Mailboxes& mailboxes, Counts& counts)
       longest_eager_(protocol_ == Protocol::queue ? cell_payload
                                                   : std::min<std::uint64_t>(mailboxes.process().settings().eager_bytes,
                                                                             largest_payload(ring_bytes_))),
-      tries_publications_(tries_publications(mailboxes.process())),
-      publication_(forced_step(mailboxes.process().settings().publishing)),
+      publications_(mailboxes.process().settings().publishing, mailboxes.process().policy().oversubscribed),
       to_(std::size_t(mailboxes.count())),
       from_(std::size_t(mailboxes.count())) {
   const int members = mailboxes.count();
@@ -72,7 +64,6 @@ bool Channels::make_ring(int member) {
     return false;
   }
   ++counts_.fastboxes;
-  if (tries_publications_) to.publications.reset(new (std::nothrow) PublicationTrials(possible_publications()));
   to.ring = FastboxWriter(&mailboxes_.at<Ring>(mailboxes_.me(), *offset), ring_bytes_);
   const std::uint64_t where[2] = {*offset, ring_bytes_};
   std::memcpy(payload_of(cell->record, sizeof where), where, sizeof where);
@@ -120,19 +111,17 @@ void Channels::open_ring(int member, const Cell& cell) {
 
 // The reader waits for the record's first line. That is written last, and at one go: the reader fetches it again and
 // again, and each time what is written to it afterwards has to wait for it.
-static void write_dense(Record& record, const Envelope& envelope, const std::byte* from, std::size_t bytes,
-                        bool streams) {
+static void write_dense(Record& record, const Envelope& envelope, const std::byte* from, std::size_t bytes) {
   std::byte* const to = payload_of(record, bytes);
   const std::size_t beside = 64 - place_of_payload(bytes);
-  if (streams) copying::copy_past(to + beside, from + beside, bytes - beside);
-  else if (bytes > beside) copying::copy(to + beside, from + beside, bytes - beside);
+  if (bytes > beside) copying::copy(to + beside, from + beside, bytes - beside);
   copying::copy(to, from, beside);
   record.envelope = envelope;
 }
 
 static void write_record(Record& record, const Envelope& envelope, std::span<const std::byte> note,
-                         const layout::Data& data, bool streams = false) {
-  if (note.empty() && data.dense()) return write_dense(record, envelope, data.address, data.bytes, streams);
+                         const layout::Data& data) {
+  if (note.empty() && data.dense()) return write_dense(record, envelope, data.address, data.bytes);
   std::byte* const to = payload_of(record, note.size() + data.bytes);
   if (data.bytes) layout::gather(to + note.size(), data, 0, data.bytes);
   if (!note.empty()) std::memcpy(to, note.data(), note.size());
@@ -141,15 +130,10 @@ static void write_record(Record& record, const Envelope& envelope, std::span<con
 
 template <class Write>
 void Channels::write_to_ring(To& to, Record& record, Kind kind, std::size_t payload, Write write) {
-  PublicationStep step;
-  if (payload > room_beside) {
-    step = to.publications ? to.publications->next(payload, to.ring) : publication_;
-    if (step.marks & sampled_record) [[unlikely]]
-      to.ring.begin_sample();
-  }
-  write(record, publications[step.kind].streams);
-  to.ring.publish(&record, kind, payload, step.marks);
-  if (publications[step.kind].demotes)
+  const Publication& publication = publications_.of(payload);
+  write(record);
+  to.ring.publish(&record, kind, payload, publication.marks());
+  if (publication.demotes)
     for (std::size_t at = 0; at < record_length(payload); at += 64)
       processor::demote(reinterpret_cast<std::byte*>(&record) + at);
   ++counts_.fastbox;
@@ -159,8 +143,7 @@ bool Channels::push_short(int member, Envelope envelope, const std::byte* from, 
   To& to = to_[std::size_t(member)];
   Record* const record = to.ring ? to.ring.reserve(bytes) : nullptr;
   if (!record) return false;
-  write_to_ring(to, *record, Kind::eager, bytes,
-                [&](Record& each, bool streams) { write_dense(each, envelope, from, bytes, streams); });
+  write_to_ring(to, *record, Kind::eager, bytes, [&](Record& each) { write_dense(each, envelope, from, bytes); });
   mailboxes_.wake(member);
   return true;
 }
@@ -174,8 +157,7 @@ bool Channels::push(int member, Kind kind, const Envelope& envelope, std::span<c
   if (to.ring) {
     Record* const record = to.ring.reserve(payload);
     if (!record) return false;
-    write_to_ring(to, *record, kind, payload,
-                  [&](Record& each, bool streams) { write_record(each, envelope, note, data, streams); });
+    write_to_ring(to, *record, kind, payload, [&](Record& each) { write_record(each, envelope, note, data); });
   } else {
     Cell* const cell = free_cell();
     if (!cell) return false;

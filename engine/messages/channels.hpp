@@ -12,6 +12,7 @@
 
 #include "engine/layout/layout.hpp"
 #include "engine/messages/counts.hpp"
+#include "engine/messages/fastbox.hpp"
 #include "engine/messages/mailboxes.hpp"
 #include "engine/messages/publication.hpp"
 #include "engine/messages/queue.hpp"
@@ -46,10 +47,10 @@ class Channels {
     From& from = this->from(member);
     return from.ring ? from.ring.look(word) : nullptr;
   }
-  void take(int member, std::uint64_t word, bool awaited = false) {
+  void take(int member, std::uint64_t word) {
     From& from = this->from(member);
     from.came = polls_;
-    from.ring.take(word, awaited);
+    from.ring.take(word);
   }
   // Whether anything came. `sink.deliver(member, word, record)`: false where it has to stay, for lack of memory;
   // `sink.awaits()`: whether a receive is posted. `all`: silent rings as well.
@@ -66,7 +67,6 @@ class Channels {
  private:
   struct To {
     FastboxWriter ring;
-    std::unique_ptr<PublicationTrials> publications;  // none: nothing is tried
     std::uint32_t talked = 0;
     bool without_ring = false;  // there was no memory for one, or there may be none
   };
@@ -105,8 +105,7 @@ class Channels {
   Counts& counts_;
   const Protocol protocol_;
   const std::uint64_t ring_bytes_, longest_eager_;
-  const bool tries_publications_;
-  const PublicationStep publication_;  // where it does not
+  const Publications publications_;
   std::vector<To> to_;
   std::vector<From> from_;
   std::vector<int> talking_, silent_;  // members whose ring is polled every time, and now and then

@@ -15,7 +15,8 @@ bool ClosedContexts::close(std::uint64_t context) {
     mine.closed.store(count + 1, std::memory_order_release);             // SYNC: closed-contexts
     header(0).closed_by_anyone.fetch_add(1, std::memory_order_release);  // SYNC: closed-by-anyone
   } else {
-    log_line(LogLevel::warn, "more than %u communicators were revoked; peers that wait in this one are not told",
+    log_line(LogLevel::warn,
+             "more than %u contexts were closed; peers that wait in a revoked communicator are not told",
              team::ProcessHeader::most_closed);
   }
   return true;
@@ -31,6 +32,7 @@ void ClosedContexts::take_in() {
       if (const std::uint64_t context = header(r).closed_context[seen]; !contains(context))
         contexts_.push_back(context);
   }
+  close_partitioned();
   bool ended = true;
   for (const std::uint64_t context : contexts_) ended &= end(context);
   if (ended) seen_.store(closed, std::memory_order_relaxed);
@@ -54,10 +56,19 @@ bool ClosedContexts::end(std::uint64_t context) {
   protocols_.each_send([&](Request& send) {
     if (send.envelope.context == context) ended &= end(send);
   });
-  partitioned_.each<Partitioned>([&](Partitioned& pair) {
-    if (pair.close_with(context)) ended &= end(pair.context());
-  });
   return ended;
+}
+
+void ClosedContexts::close_partitioned() {
+  partitioned_.each<Partitioned>([&](Partitioned& pair) {
+    const auto closes = [&](std::uint64_t context) { return pair.close_with(context); };
+    if (std::ranges::any_of(contexts_, closes) && !contains(pair.context())) contexts_.push_back(pair.context());
+  });
+}
+
+void ClosedContexts::enter(Link& partitioned) {
+  partitioned_.push(partitioned);
+  if (!contexts_.empty()) close_partitioned();
 }
 
 }  // namespace nearfield::messages

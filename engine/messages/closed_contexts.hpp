@@ -38,12 +38,13 @@ class ClosedContexts {
       if (contains(request.envelope.context) && !end(request)) seen_.store(0, std::memory_order_relaxed);
   }
   bool contains(std::uint64_t context) const { return std::ranges::find(contexts_, context) != contexts_.end(); }
-  // Partitioned ones, which are closed with a context of another name (partitions.hpp).
-  void enter(Link& partitioned) { partitioned_.push(partitioned); }
+  // Partitioned messages have a context of their own, which is closed with that of their family (partitions.hpp).
+  void enter(Link& partitioned);
 
  private:
   bool end(std::uint64_t context);
   bool end(Request& request);
+  void close_partitioned();
   team::ProcessHeader& header(int member) const { return mailboxes_.at<team::ProcessHeader>(member, 0); }
   Mailboxes& mailboxes_;
   Protocols& protocols_;

@@ -19,7 +19,6 @@
 #include <algorithm>
 
 #include "engine/messages/blocks.hpp"
-#include "engine/processor/processor.h"
 
 namespace nearfield::messages {
 
@@ -34,13 +33,11 @@ class FastboxWriter {
   FastboxWriter(Ring* ring, std::uint64_t capacity) : ring_(ring), capacity_(capacity) {
     ring->read.store(0, std::memory_order_relaxed);
     ring->sample.store(0, std::memory_order_relaxed);
-    ring->record_sample.store(0, std::memory_order_relaxed);
     clear(0, number_);
   }
   explicit operator bool() const { return ring_ != nullptr; }
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t sample() const { return ring_->sample.load(std::memory_order_relaxed); }
-  std::uint64_t record_sample() const { return ring_->record_sample.load(std::memory_order_relaxed); }
 
   // A record for `payload` bytes to fill and publish; nullptr while there is no room.
   Record* reserve(std::size_t payload) {
@@ -58,11 +55,6 @@ class FastboxWriter {
     }
     return &at(written_);
   }
-  // Before the record before a sampled one: the reader has the line, and what waits for earlier stores would wait for
-  // it.
-  void expect_sample() const { __builtin_prefetch(&ring_->sampled_at, 1); }
-  // Before a sampled record is written.
-  void begin_sample() { ring_->sampled_at.store(processor::ticks(), std::memory_order_relaxed); }
   void publish(Record* record, Kind kind, std::size_t payload, std::uint64_t marks = 0) {
     written_ += record_length(payload);
     clear(written_, number_ + 1);
@@ -119,33 +111,24 @@ class FastboxReader {
   void ask_ahead() const {
     for (std::uint64_t behind = 64; behind <= ahead_; behind += 64) __builtin_prefetch(at(read_ + behind));
   }
-  // What look() gave has been read. `awaited`: it was looked for all the time until it came.
-  void take(std::uint64_t word, bool awaited = false) {
-    constexpr std::uint64_t most_ahead = 192;  // bytes: more lines than the writer fills at one go are fetched in vain
+  // What look() gave has been read.
+  void take(std::uint64_t word) {
     const std::uint64_t length = record_length(bytes_of(word));
     read_ += length;
     ++number_;
     ahead_ = word & ahead_of_next ? std::min(length - 64, most_ahead) : 0;
-    if (word & sampled_record) [[unlikely]]
-      report(ring_->record_sample, awaited ? time_of_sample() : not_drained);
     if (read_ - published_ < capacity_ / 4) return;
     published_ = read_;
     ring_->read.store(read_, std::memory_order_release);  // SYNC: ring-read
   }
-  void report_sample(std::uint32_t ticks) { report(ring_->sample, ticks); }
+  void report_sample(std::uint32_t ticks) {
+    const std::uint64_t number = (ring_->sample.load(std::memory_order_relaxed) >> 32) + 1;
+    ring_->sample.store(number << 32 | ticks, std::memory_order_relaxed);
+  }
 
  private:
   const Record* at(std::uint64_t position) const {
     return reinterpret_cast<const Record*>(ring_->data + (position & (capacity_ - 1)));
-  }
-  [[gnu::noinline]] std::uint32_t time_of_sample() const {
-    processor::await_loads();
-    const std::uint64_t ticks = processor::ticks() - ring_->sampled_at.load(std::memory_order_relaxed);
-    return ticks < 1 << 24 ? std::uint32_t(ticks) : not_drained;
-  }
-  static void report(Atomic<std::uint64_t>& sample, std::uint32_t ticks) {
-    const std::uint64_t number = (sample.load(std::memory_order_relaxed) >> 32) + 1;
-    sample.store(number << 32 | ticks, std::memory_order_relaxed);
   }
   Ring* ring_ = nullptr;
   std::uint64_t capacity_ = 0, read_ = 0, published_ = 0;

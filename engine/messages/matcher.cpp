@@ -34,7 +34,6 @@ std::int64_t Matcher::receive_at_once(int member, Envelope wanted, std::byte* to
   FastboxReader& ring = protocols_.channels.ring_from(member);
   if (!ring) return -1;
   int looks = protocols_.mailboxes.process().policy().oversubscribed ? 1 : looks_alone;
-  const int all_looks = looks;
   std::uint64_t word;
   const Record* record;
   while (!(record = ring.look(word))) {
@@ -46,7 +45,7 @@ std::int64_t Matcher::receive_at_once(int member, Envelope wanted, std::byte* to
   if (kind_of(word) != Kind::eager || record->envelope != wanted || bytes > room) return -1;
   copying::copy(to, payload_of(*record, bytes), bytes);
   ++straight;
-  protocols_.channels.take(member, word, looks < all_looks);
+  protocols_.channels.take(member, word);
   return std::int64_t(bytes);
 }
 

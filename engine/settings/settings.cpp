@@ -51,9 +51,10 @@ constexpr Named<Protocol> names<Protocol>[] = {{"auto", Protocol::automatic},  {
                                                {"fastbox", Protocol::fastbox}, {"copy-buffers", Protocol::copy_buffers},
                                                {"cma", Protocol::cma},         {"mapped", Protocol::mapped}};
 template <>
-constexpr Named<Publishing> names<Publishing>[] = {
-    {"auto", Publishing::automatic}, {"keep", Publishing::keep},     {"ahead", Publishing::ahead},
-    {"stream", Publishing::stream},  {"demote", Publishing::demote}, {"demote-ahead", Publishing::demote_ahead}};
+constexpr Named<Publishing> names<Publishing>[] = {{"auto", Publishing::automatic},
+                                                   {"keep", Publishing::keep},
+                                                   {"ahead", Publishing::ahead},
+                                                   {"demote", Publishing::demote}};
 template <>
 constexpr Named<Reporting> names<Reporting>[] = {{"0", Reporting::none},
                                                  {"off", Reporting::none},
@@ -232,10 +233,10 @@ constexpr SettingRow rows[] = {
      into<&Settings::protocol>},
     {{"NEARFIELD_PUBLISH", "auto", each_rank,
       "how short messages of several cache lines are handed over, by the setting of the rank that sends: `keep` leaves "
-      "the lines with it, `ahead` has a receiver that waits ask for them before they are there, `stream` writes them "
-      "past "
-      "the caches, `demote` sends them to the shared cache (CLDEMOTE, Intel from Sapphire Rapids on; elsewhere it does "
-      "nothing), `demote-ahead` both. By default what takes the least time per receiver and length"},
+      "the lines with it, `ahead` has a receiver that waits ask for some of them before they are there, `demote` sends "
+      "them to the shared cache (CLDEMOTE, Intel from Sapphire Rapids on; elsewhere it does nothing). By default "
+      "`demote` "
+      "where the processor can, else `ahead` up to four lines and `keep` beyond; `keep` where ranks outnumber CPUs"},
      into<&Settings::publishing>},
     {{"NEARFIELD_EAGER", "16384", each_rank,
       "bytes up to which a send never waits for its receiver, whatever that does: without a copy buffer such a message "

@@ -20,7 +20,7 @@ enum class Meeting : std::uint8_t { automatic, flags, tree, gate };
 // Protocol of messages: forced for all, or chosen by size and reach.
 enum class Protocol : std::uint8_t { automatic, queue, fastbox, copy_buffers, cma, mapped };
 // How records of several lines are handed over (messages/publication.hpp).
-enum class Publishing : std::uint8_t { automatic, keep, ahead, stream, demote, demote_ahead };
+enum class Publishing : std::uint8_t { automatic, keep, ahead, demote };
 // Algorithms are chosen by the cost model, by trials that start from it, or by a file that `nearfield tune` has
 // written.
 enum class Choosing : std::uint8_t { model, trial, file };

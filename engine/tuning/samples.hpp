@@ -37,8 +37,6 @@ inline bool differs(float now, float known) {
 template <class Rows>
 class Samples {
  public:
-  // `kinds`: of those, the first.
-  explicit Samples(std::size_t kinds = Rows::kinds) : kinds_(kinds) {}
   struct Choice {
     std::uint8_t kind = 0;  // below Rows::kinds
     bool sample = false;    // its cost is to be reported
@@ -51,11 +49,11 @@ class Samples {
     if (bytes <= Rows::in_own_buffers) return next_of_buffers(cell, bytes, at);
     if (cell.tried < tries()) {
       if (cell.uses % constants::samples_apart != 0) return {cell.best, false};
-      return {std::uint8_t(cell.tried % kinds_), true};
+      return {std::uint8_t(cell.tried % kinds), true};
     }
     constexpr auto others = constants::samples_of_others;
-    if (cell.uses % others == 0 && kinds_ > 1)
-      return {std::uint8_t((cell.best + 1 + cell.uses / others % (kinds_ - 1)) % kinds_), true};
+    if (cell.uses % others == 0)
+      return {std::uint8_t((cell.best + 1 + cell.uses / others % (kinds - 1)) % kinds), true};
     return {cell.best, cell.uses % Rows::watch_every(cell_.class_of(bytes)) == 0};
   }
 
@@ -66,7 +64,7 @@ class Samples {
     float& known = cell.cost[kind];
     if (cell.tried < tries()) {
       // The first of each finds cold lines.
-      if (cell.tried++ >= kinds_) {
+      if (cell.tried++ >= kinds) {
         float& least = cell.least[kind];
         known = std::min(known, std::max(least, cost));
         least = std::min(least, cost);
@@ -109,12 +107,12 @@ class Samples {
     const std::size_t group = cell_.class_of(bytes);
     const std::size_t number = at >> (Rows::first + group);  // of a buffer
     cell.turns += at < std::exchange(cell.last, at) && cell.turns < 2;
-    if (number % apart == 0) return {std::uint8_t(number / apart % kinds_), cell.turns > 1};
+    if (number % apart == 0) return {std::uint8_t(number / apart % kinds), cell.turns > 1};
     return {cell.best, cell.tried == tries() && cell.uses % Rows::watch_every(group) == 0};
   }
 
   static constexpr std::size_t kinds = Rows::kinds;
-  std::size_t tries() const { return constants::samples_each * kinds_; }
+  static constexpr std::size_t tries() { return constants::samples_each * kinds; }
   static constexpr float never = std::numeric_limits<float>::max();
   struct Cell {
     Cell() {
@@ -137,7 +135,6 @@ class Samples {
     static_assert(Rows::family < Globals::row_families && Rows::count <= Globals::length_classes);
     return globals().best_row[Rows::family][Cells::class_of(bytes)];
   }
-  std::size_t kinds_;
   Cells cell_;
 };
 

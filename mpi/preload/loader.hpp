@@ -43,7 +43,7 @@ struct Loader {
   const char* variant = nullptr;  // the ABI whose shim is attached
   // Of a window, as Fortran has been told; may be null.
   void (*mend_attribute)(int win, int key, std::intptr_t* value) = nullptr;
-  bool (*give_way)() = nullptr;  // yielding.cpp
+  bool (*yield_in_host)() = nullptr;  // yielding.cpp
 
   // Of Open MPI's bindings for Fortran, each by its name.
   static constexpr std::size_t getters = 9;

@@ -1,5 +1,5 @@
 // sched_yield, which hosts call between two looks that have found nothing. A thread that a call of MPI has handed on to
-// its host gives way as ranks of Nearfield do (mpi/shim/process/giving_way.cpp); all others get what they have asked
+// its host gives way as ranks of Nearfield do (mpi/shim/process/yield_in_host.cpp); all others get what they have asked
 // for. They may ask in an allocator's lock: for them nothing is called, and nothing allocated, as variables of threads
 // of libraries that are loaded later would be.
 #include "mpi/preload/yielding.hpp"
@@ -14,8 +14,8 @@ namespace {
 __attribute__((tls_model("initial-exec"))) thread_local constinit bool within = false;
 }  // namespace
 
-void serve_yields(bool (*give_way)()) {
-  __atomic_store_n(&loader.give_way, give_way, __ATOMIC_RELEASE);  // pairs with sched_yield
+void serve_yields(bool (*yield_in_host)()) {
+  __atomic_store_n(&loader.yield_in_host, yield_in_host, __ATOMIC_RELEASE);  // pairs with sched_yield
 }
 
 bool* in_host() { return &within; }
@@ -25,6 +25,8 @@ bool* in_host() { return &within; }
 extern "C" __attribute__((visibility("default"))) int sched_yield() noexcept {
   using namespace nearfield::preload;
   if (within)
-    if (auto* const give_way = __atomic_load_n(&loader.give_way, __ATOMIC_ACQUIRE); give_way && give_way()) return 0;
+    if (auto* const yield_in_host = __atomic_load_n(&loader.yield_in_host, __ATOMIC_ACQUIRE);
+        yield_in_host && yield_in_host())
+      return 0;
   return int(syscall(SYS_sched_yield));
 }

@@ -3,9 +3,9 @@
 
 namespace nearfield::preload {
 
-// From now on sched_yield asks `give_way` first, by threads that are in the host: whether it has waited, so that no
-// more has to be done.
-void serve_yields(bool (*give_way)());
+// From now on sched_yield asks `yield_in_host` first, by threads that are in the host: whether it has waited, so that
+// no more has to be done.
+void serve_yields(bool (*yield_in_host)());
 // Of the calling thread, for whoever knows: whether it is in the host.
 bool* in_host();
 

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <deque>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/messages/publication.hpp"
@@ -32,8 +32,8 @@ TEST(Record, HasAllOfItsWord) {
   EXPECT_EQ(number_of(word), 0xffffffffu);
   EXPECT_EQ(kind_of(word), Kind::skip);
   EXPECT_EQ(bytes_of(word), 0x3ffffffu);
-  EXPECT_EQ(bytes_of(word | sampled_record | ahead_of_next), 0x3ffffffu);
-  EXPECT_EQ(kind_of(word | sampled_record | ahead_of_next), Kind::skip);
+  EXPECT_EQ(bytes_of(word | ahead_of_next), 0x3ffffffu);
+  EXPECT_EQ(kind_of(word | ahead_of_next), Kind::skip);
 }
 
 // A ring in memory that was used before.
@@ -92,7 +92,7 @@ TEST(Fastbox, OldDataAreNeverTakenForAHeader) {
     std::ranges::copy(payload, payload_of(*record, bytes));
     const auto begin = std::uint64_t(reinterpret_cast<std::byte*>(record) - box.ring->data);
     const std::uint64_t old = box.word_at(begin + record_length(bytes));
-    box.writer.publish(record, Kind::eager, bytes, random() % 8 ? 0 : sampled_record);
+    box.writer.publish(record, Kind::eager, bytes, random() % 8 ? 0 : ahead_of_next);
     number = number_of(record->word.load());
     looked_like_headers += number_of(old) == number + 1;
     sent.push_back(std::move(payload));
@@ -102,76 +102,33 @@ TEST(Fastbox, OldDataAreNeverTakenForAHeader) {
   EXPECT_GT(looked_like_headers, 20);
 }
 
-TEST(Fastbox, TellsHowLongASampleTookIfItWasAwaited) {
-  Box box;
-  std::uint64_t word;
-  for (std::uint64_t i = 1; i < 5; ++i) {
-    Record* const record = box.writer.reserve(100);
-    if (i > 1) box.writer.begin_sample();
-    box.writer.publish(record, Kind::eager, 100, i > 1 ? sampled_record : 0);
-    ASSERT_TRUE(box.reader.look(word));
-    if (i == 4) box.ring->sampled_at.store(processor::ticks() + 1000000);  // another processor's clock
-    box.reader.take(word, i != 2);
-    EXPECT_EQ(box.writer.record_sample() >> 32, i - 1);
-    EXPECT_EQ((box.writer.record_sample() & 0xffffffff) == not_drained, i == 2 || i == 4) << i;
-  }
-  EXPECT_EQ(box.writer.sample(), 0u);
-}
-
 // ---------------------------------------------------------------- publication
 
-// The kind that most of 20000 records end with, where one takes so many ticks by kind, 0: it was not awaited. The
-// receiver does as the record before has said. `samples`: how many there were.
-int settled(PublicationTrials& trials, Box& box, std::size_t bytes,
-            const std::array<unsigned, std::size(publications)>& ticks, int* samples = nullptr) {
-  int taken[std::size(publications)] = {};
-  bool ahead = false;
-  for (int i = 0; i < 20000; ++i) {
-    const PublicationStep step = trials.next(bytes, box.writer);
-    const bool sample = step.marks & sampled_record;
-    if (sample) {
-      EXPECT_EQ(ahead, publications[step.kind].ahead);
+TEST(Publications, FollowFromLength) {
+  const Publications publications(Publishing::automatic, false);
+  const bool demotes = processor::can_demote();
+  EXPECT_STREQ(publications.of(room_beside).name, "keep");
+  const std::size_t four_lines = 4 * 64 - record_header;
+  for (const std::size_t bytes : {room_beside + 1, four_lines})
+    EXPECT_STREQ(publications.of(bytes).name, demotes ? "demote" : "ahead") << bytes;
+  for (const std::size_t bytes : {four_lines + 1, std::size_t{4096}})
+    EXPECT_STREQ(publications.of(bytes).name, demotes ? "demote" : "keep") << bytes;
+}
+
+TEST(Publications, AreKeptWhereRanksShareCaches) {
+  const Publications publications(Publishing::automatic, true);
+  for (const std::size_t bytes : {8, 64, 1024, 4096}) EXPECT_STREQ(publications.of(bytes).name, "keep") << bytes;
+}
+
+TEST(Publications, AreWhatASettingSays) {
+  for (const auto forced : {Publishing::keep, Publishing::ahead, Publishing::demote})
+    for (const bool oversubscribed : {false, true}) {
+      const Publications publications(forced, oversubscribed);
+      const std::string name = messages::publications[int(forced) - 1].name;
+      EXPECT_EQ(publications.of(64).name, name);
+      EXPECT_EQ(publications.of(4096).name, name);
+      EXPECT_STREQ(publications.of(8).name, "keep");
     }
-    ahead = step.marks & ahead_of_next;
-    taken[step.kind] += i >= 19000;
-    if (!sample) continue;
-    if (samples) ++*samples;
-    const std::uint64_t number = (box.ring->record_sample.load() >> 32) + 1;
-    box.ring->record_sample.store(number << 32 | (ticks[step.kind] ? ticks[step.kind] : not_drained));
-  }
-  return int(std::max_element(std::begin(taken), std::end(taken)) - std::begin(taken));
-}
-
-TEST(Publication, TakesWhatCostsLeastAndFollowsAChange) {
-  Box box;
-  PublicationTrials trials(5);
-  EXPECT_EQ(settled(trials, box, 128, {400, 350, 500, 300, 390}), 3);
-  EXPECT_EQ(settled(trials, box, 100, {400, 350, 500, 300, 390}), 3);
-  EXPECT_EQ(settled(trials, box, 1024, {1400, 1395, 1390, 1390, 1390}), 0);
-  EXPECT_EQ(settled(trials, box, 512, {1400, 1395, 1200, 1390, 1390}), 2);
-  EXPECT_EQ(settled(trials, box, 128, {400, 300, 500, 900, 900}), 1);
-}
-
-TEST(Publication, TriesNoKindThatTheProcessorLacks) {
-  Box box;
-  PublicationTrials trials(2);
-  EXPECT_EQ(settled(trials, box, 256, {400, 300, 1, 1, 1}), 1);
-}
-
-TEST(Publication, AsksSeldomWhereNothingIsAwaited) {
-  Box box;
-  PublicationTrials trials(5);
-  int samples = 0;
-  EXPECT_EQ(settled(trials, box, 2000, {}, &samples), 0);
-  EXPECT_LT(samples, 20);
-}
-
-TEST(Publication, WaitsForNoAnswer) {
-  Box box;
-  PublicationTrials trials(4);
-  int samples = 0;
-  for (int i = 0; i < 1000; ++i) samples += (trials.next(128, box.writer).marks & sampled_record) != 0;
-  EXPECT_EQ(samples, 1);
 }
 
 }  // namespace

@@ -380,7 +380,7 @@ void prepare(Request& r, bool send, int other, int tag, std::byte* at, std::uint
 }
 
 TEST(Messages, ArriveByWhateverKindOfPublication) {
-  for (const auto publishing : {Publishing::keep, Publishing::ahead, Publishing::stream, Publishing::demote_ahead}) {
+  for (const auto publishing : {Publishing::keep, Publishing::ahead, Publishing::demote}) {
     Settings settings;
     settings.publishing = publishing;
     const auto body = [](Messenger& m, PageBootstrap&, int rank) {
@@ -399,6 +399,49 @@ TEST(Messages, ArriveByWhateverKindOfPublication) {
     };
     EXPECT_EQ(pair(body, run_members, settings), 0) << int(publishing);
   }
+}
+
+// Those that are under way, and those that start afterwards, since who starts them may not have known.
+TEST(Messages, OfClosedContextsEnd) {
+  const auto body = [](Messenger& m, PageBootstrap& bootstrap, int rank) {
+    constexpr std::uint64_t lengths[] = {8, 3000, 1 << 20};
+    std::vector<std::byte> memory(1 << 20);
+    const auto ends = [&](Request& r) {
+      while (!r.complete()) {
+        m.poll();
+        m.look_for_closed();
+      }
+      return r.error == ErrorKind::closed;
+    };
+    Request early[2];
+    prepare(early[0], false, 1 - rank, 3, memory.data(), 8);
+    prepare(early[1], true, 1 - rank, 4, memory.data(), memory.size());
+    early[1].mode = Mode::synchronous;
+    for (Request& each : early) m.start(each);
+    bootstrap.meet();
+    if (rank == 0) m.close(5);
+    bool good = ends(early[0]) && ends(early[1]) && m.is_closed(5);
+    for (const bool send : {false, true})
+      for (const std::uint64_t bytes : lengths) {
+        Request late;
+        prepare(late, send, 1 - rank, 9, memory.data(), bytes);
+        if (send) late.mode = Mode::synchronous;
+        m.start(late);
+        good &= ends(late);
+      }
+    Request other[2];  // of another context
+    for (const bool send : {false, true}) {
+      prepare(other[send], send, 1 - rank, 3, memory.data() + 64 * send, 8);
+      other[send].envelope.context = 6;
+      m.start(other[send]);
+    }
+    for (Request& each : other) {
+      m.wait(each);
+      good &= each.error == ErrorKind::none;
+    }
+    return good;
+  };
+  EXPECT_EQ(pair(body), 0);
 }
 
 // What a member has read it fills with its next message: to and fro, both ways at once, by sends of either mode that

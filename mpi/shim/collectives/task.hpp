@@ -5,7 +5,7 @@
 //   the first of them     finalize()   what has come goes to where the program looks for it
 //
 // A Work says how: a team's (engine/team_work.hpp), messages' (vector/exchange.hpp), or this rank's alone
-// (single/alone.cpp). A blocking call has what a Work consists of on its stack and waits in place: it has no task.
+// (self/self.cpp). A blocking call has what a Work consists of on its stack and waits in place: it has no task.
 //
 //   int post()                     an error class; other than MPI_SUCCESS, it has not begun
 //   void progress()

@@ -95,7 +95,7 @@ bool AsyncCreation::exchange(messages::Edges& edges) {
 void AsyncCreation::run() {
   Work& work = *work_;
   bool good = exchange(work.advertising);
-  std::string why = good ? "" : "a member cannot take part";
+  std::string why = good ? "" : revoked(state_.comm) ? "it is revoked" : "a member cannot take part";
   try {
     if (good) why = work.async_creation.judge(work.hellos);
   } catch (const OutOfMemory&) {

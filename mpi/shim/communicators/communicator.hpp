@@ -73,8 +73,8 @@ struct Communicator final : team::TeamUser {
   MPI_Comm comm{};
   int rank = 0, size = 1;
   bool inter = false;  // an intercommunicator
-  // one rank, of a process that takes part: its collectives are copies (collectives/single/alone.hpp)
-  bool alone = false;
+  // one rank, of a process that takes part: its collectives are copies (collectives/self/self.hpp)
+  bool is_self = false;
   std::unique_ptr<choosing::Chooser>
       further[context::further];  // for its operations that may overlap others, by context
 
@@ -109,6 +109,15 @@ inline constinit std::atomic<std::uint64_t> communicator_epoch{1};
 inline constinit std::atomic<bool> may_be_revoked{false};  // some communicator has been revoked
 bool revoked_slowly(MPI_Comm comm);
 inline bool revoked(MPI_Comm comm) { return may_be_revoked.load(std::memory_order_relaxed) && revoked_slowly(comm); }
+// We may learn of it earlier than the host, which would start a call that it is given then. For calls that are given to
+// it: waits until it knows, for a second at most.
+void let_host_learn(MPI_Comm comm);
+inline bool left_to_host(MPI_Comm comm) {
+  if (!revoked(comm)) [[likely]]
+    return false;
+  let_host_learn(comm);
+  return true;
+}
 void look_for_revoked();  // notices revocation by other ranks
 void note_revoked();
 int note_error_of_host(int code);  // it may be a revocation: from then on calls query the host; returns the code
@@ -196,7 +205,7 @@ inline Communicator* channel(MPI_Comm comm) {
   if (!the_messenger) [[unlikely]]
     return nullptr;
   Communicator* const state = communicator_of(comm);
-  if (!state || state->context == 0 || !state->messages_on || revoked(comm)) [[unlikely]]
+  if (!state || state->context == 0 || !state->messages_on || left_to_host(comm)) [[unlikely]]
     return nullptr;
   return side_of(*state) == Side::far ? nullptr : state;
 }
@@ -210,7 +219,7 @@ bool may_come_from(const Communicator& c, int member);
 inline MessageReach reach_of(Communicator& c) {
   if (!the_messenger) return MessageReach::none;
   if (!c.messages_on) return MessageReach::off;
-  if (c.alone) return MessageReach::all;
+  if (c.is_self) return MessageReach::all;
   return c.context && side_of(c) == Side::near ? MessageReach::all : MessageReach::not_all;
 }
 

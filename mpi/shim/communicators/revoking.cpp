@@ -6,7 +6,8 @@
 //   host.Comm_revoke                     in a collective: reads the members' words now and then (Team::revoked)
 //   note_revoked                         for a message: learns which contexts are closed (look_for_revoked); its
 //   Team::revoke: its member's word        request ends by ErrorKind::closed
-//   Messenger::close: its contexts       then both: note_revoked, and the error; from then on calls query the host
+//   Messenger::close: its contexts       then both: note_revoked, and the error; from then on calls query the host,
+//                                          and are its own once it knows
 //
 // Programs that revoke nothing pay one load of may_be_revoked; the words in shared memory provide the ordering.
 #include <unistd.h>
@@ -52,15 +53,16 @@ void wait_for_host(Known known) {
 
 }  // namespace
 
-// We learn of it earlier than the host, which would start the calls that it is given then.
 bool revoked_slowly(MPI_Comm comm) {
   if (host_knows(comm)) return true;
   if (!one_is_revoked.load(std::memory_order_relaxed)) return false;
   const Communicator* const state = communicator_of(comm);
-  const bool known = state && ((state->near_team() && state->near_team()->revoked()) ||
-                               (the_messenger && state->context && the_messenger->is_closed(state->context)));
-  if (known) wait_for_host([&] { return host_knows(comm); });
-  return known;
+  return state && ((state->near_team() && state->near_team()->revoked()) ||
+                   (the_messenger && state->context && the_messenger->is_closed(state->context)));
+}
+
+void let_host_learn(MPI_Comm comm) {
+  if (host.Comm_is_revoked) wait_for_host([&] { return host_knows(comm); });
 }
 
 void look_for_revoked() {
@@ -75,10 +77,11 @@ int Comm_revoke(MPI_Comm comm) {
   note_revoked();
   if (state->near_team()) state->near_team()->revoke();
   if (the_messenger && state->context) {
-    for (std::uint64_t plan = 0; plan < state->plans; ++plan) the_messenger->close(context_of_plan(*state, plan));
-    for (const std::uint64_t context : {context_of_creation(*state), context_of_collectives(*state),
-                                        context_of_overlapping(*state), context_of_partitioned(*state), state->context})
+    // The first is what others ask for (revoked) when a request of any of them has ended.
+    for (const std::uint64_t context : {state->context, context_of_creation(*state), context_of_collectives(*state),
+                                        context_of_overlapping(*state), context_of_partitioned(*state)})
       the_messenger->close(context);
+    for (std::uint64_t plan = 0; plan < state->plans; ++plan) the_messenger->close(context_of_plan(*state, plan));
   }
   return code;
 }

@@ -23,7 +23,7 @@ struct TypeLayout {
   bool described = true;   // false: it has too many runs, so the host packs its data (packing.hpp)
   std::shared_ptr<const void> keep;
   // The last type of this layout, of which there may be several, that the host has found committed
-  // (collectives/single/alone.cpp).
+  // (collectives/self/self.cpp).
   mutable std::atomic<std::uint64_t> committed{0};
   // The only predefined type in it; nullptr: there are several, or an unknown one.
   const TypeInfo* basic = nullptr;

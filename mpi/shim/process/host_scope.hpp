@@ -5,7 +5,7 @@
 #pragma once
 #include "engine/messages/progress_thread.hpp"
 #include "mpi/shim/calls/called.hpp"
-#include "mpi/shim/process/giving_way.hpp"
+#include "mpi/shim/process/yield_in_host.hpp"
 
 namespace nearfield::mpi {
 

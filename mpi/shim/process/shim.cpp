@@ -235,7 +235,7 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(unsigned nu
 // `in_host`: returns the calling thread's flag.
 __attribute__((visibility("default"))) bool (*nearfield_shim_serve_yields(bool* (*in_host)()))() {
   nearfield::mpi::mark_of_preload = in_host;
-  return nearfield::mpi::give_way;
+  return nearfield::mpi::yield_in_host;
 }
 // Corrects an attribute of a window that bindings for Fortran have read without MPI_Win_get_attr.
 __attribute__((visibility("default"))) void nearfield_shim_fortran_attribute(int win, int key, std::intptr_t* value) {

@@ -58,7 +58,7 @@ def single(draw: random.Random, own: random.Random, on: On, host: float, name: s
         users = bool(call.operator and call.operator.users)
         if p == 1:
             # Neighbours are edges of a graph, which may lead from a rank to itself more than once.
-            assert by == ("messages" if call.name.startswith("neighbor") else "alone") or call.empty, (
+            assert by == ("messages" if call.name.startswith("neighbor") else "self") or call.empty, (
                 f"{call}: {by}"
             )
         elif not call.empty and on.grown:

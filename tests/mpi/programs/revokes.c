@@ -36,6 +36,12 @@ static int wait_in(const char* what, MPI_Comm comm) {
     code = MPI_Ibarrier(comm, &requests[0]);
     return code == MPI_SUCCESS ? MPI_Wait(&requests[0], MPI_STATUS_IGNORE) : code;
   }
+  if (!strcmp(what, "both barriers")) {
+    MPI_Ibarrier(comm, &requests[0]);
+    code = MPI_Barrier(comm);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    return code;
+  }
   if (!strcmp(what, "recv")) return MPI_Recv(&value, 1, MPI_INT, 0, 7, comm, MPI_STATUS_IGNORE);
   if (!strcmp(what, "any")) return MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 7, comm, MPI_STATUS_IGNORE);
   if (!strcmp(what, "probe")) return MPI_Probe(0, 7, comm, &status);

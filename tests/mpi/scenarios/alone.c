@@ -116,7 +116,7 @@ static void compare(const struct Case* c, MPI_Comm comm) {
   const unsigned char* expected = c->call == 6 ? start : got[0];
   ++compared;
   const int differs = memcmp(expected, got[1], room) || memcmp(sent, kept, room);
-  CHECK(!code[0] && !code[1] && !strcmp(by, "alone") && !differs,
+  CHECK(!code[0] && !code[1] && !strcmp(by, "self") && !differs,
         "%s, in place %d, %d and %d elements, large %d: %d and %d, by %s", name_of(c->call), c->in_place,
         c->elements[0], c->elements[1], c->large, code[0], code[1], by);
 }
@@ -168,7 +168,7 @@ static void at_bottom(MPI_Comm comm) {
   memcpy(got[1] + 64, kept + 64, 1000);
   MPI_Allgather(MPI_BOTTOM, 1, absolute[0], MPI_BOTTOM, 1, absolute[1], comm);
   ++compared;
-  CHECK(!strcmp(last_algorithm(), "alone") && !memcmp(got[0], got[1], room), "absolute addresses");
+  CHECK(!strcmp(last_algorithm(), "self") && !memcmp(got[0], got[1], room), "absolute addresses");
   for (int s = 0; s < 2; ++s) MPI_Type_free(&absolute[s]);
 
   enum { blocks = 5000000 };
@@ -180,7 +180,7 @@ static void at_bottom(MPI_Comm comm) {
   MPI_Type_create_indexed_block(blocks, 1, places, MPI_CHAR, &many);
   MPI_Type_commit(&many);
   MPI_Alltoall(a, 1, many, b, 1, many, comm);
-  int differ = strcmp(last_algorithm(), "alone") != 0;
+  int differ = strcmp(last_algorithm(), "self") != 0;
   for (int i = 0; i < blocks; ++i)
     for (int k = 0; k < 4; ++k) differ += b[4 * i + k] != (k == i % 3 ? a[4 * i + k] : 0);
   ++compared;
@@ -268,7 +268,7 @@ static void devices(const char* library) {
       copy(to, (uintptr_t)got[0], room);
       pop(&popped);
       MPI_Allgather(s, n, derived ? shape[2] : MPI_BYTE, r, 7200, MPI_BYTE, MPI_COMM_SELF);
-      failed += strcmp(last_algorithm(), "alone") != 0;
+      failed += strcmp(last_algorithm(), "self") != 0;
       push(context);
       if (kind & 2) copy((uintptr_t)got[0], to, room);
       pop(&popped);
@@ -278,7 +278,7 @@ static void devices(const char* library) {
       push(context);
       if (kind & 2) copy((uintptr_t)got[0], to, room);
       pop(&popped);
-      failed += memcmp(got[0], kept, 7200) != 0 || strcmp(last_algorithm(), "alone");
+      failed += memcmp(got[0], kept, 7200) != 0 || strcmp(last_algorithm(), "self");
     }
   }
   CHECK(!failed, "%d failed", failed);

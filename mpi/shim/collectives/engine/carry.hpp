@@ -29,7 +29,7 @@ struct ReductionArguments {
 
 inline CommunicatorFacts Communicator::facts(bool asks_reach) {
   const TeamStanding standing = inter                     ? TeamStanding::groups
-                                : alone                   ? TeamStanding::single
+                                : is_self                 ? TeamStanding::single
                                 : is_being_created(*this) ? TeamStanding::begun
                                 : team                    ? TeamStanding::team
                                 : hierarchy               ? TeamStanding::nodes
@@ -52,7 +52,7 @@ template <collectives::Collective collective, Form form>
 [[gnu::always_inline]] inline Admission admit(MPI_Comm comm, const ReductionArguments* reduction = nullptr) {
   constexpr const CallFacts& call = CalledFunction<collective, form>::facts;
   Communicator* const c = communicator_of(comm);
-  if (!c || revoked(comm)) [[unlikely]]
+  if (!c || left_to_host(comm)) [[unlikely]]
     return {{Server::host}};
   const Route by = route(c->facts(asks_reach(call)), call, {});
   if (by.who <= Server::self) [[likely]]

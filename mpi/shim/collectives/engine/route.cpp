@@ -32,7 +32,7 @@ Admission decide(Communicator& c, const CallFacts& call, const ReductionArgument
     const Route by = route(c.facts(asks_reach(call)), call, asks_order ? OrderFacts::of(*reduction) : OrderFacts{});
     switch (by.who) {
       case Server::after_creation:
-        if (!c.async_creation->wait()) return {{Server::host}};
+        if (!c.async_creation->wait() || left_to_host(c.comm)) return {{Server::host}};
         break;
       case Server::make_team: make_team(c); break;
       case Server::begin_team: AsyncCreation::begin(c); break;

@@ -5,6 +5,7 @@
 //   at_rest --post--> issued ----------------------------------------> complete: the body has ended
 //      \--post--> queued --its communicator has its team--> issued
 //                    \------there will be none--> at_host -----------> complete: the host's request is
+//                     \-----revoked, or no memory--> failed ---------> complete
 //
 // Calls outlive their communicator as requests do elsewhere: its team is closed when the last has gone.
 #pragma once

@@ -23,7 +23,7 @@
 #include "engine/base/out_of_memory.hpp"
 #include "engine/messages/edges.hpp"
 #include "mpi/shim/collectives/engine/form.hpp"
-#include "mpi/shim/collectives/single/alone.hpp"
+#include "mpi/shim/collectives/self/self.hpp"
 #include "mpi/shim/collectives/task.hpp"
 #include "mpi/shim/collectives/vector/short_edges.hpp"
 #include "mpi/shim/handles/packing.hpp"
@@ -94,9 +94,9 @@ VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const 
 enum class InPlaceSide { send, receive };
 // Of a communicator of one rank: what goes from the only part of one side to that of the other.
 template <class Send, class Receive>
-alone::Work only_parts(Send send, Receive receive, InPlaceSide may = InPlaceSide::send) {
-  using alone::Work;
-  const auto only = [](const auto& side) { return alone::LocalBuffer{side.address(0), side.count(0), side.type(0)}; };
+self::Work only_parts(Send send, Receive receive, InPlaceSide may = InPlaceSide::send) {
+  using self::Work;
+  const auto only = [](const auto& side) { return self::LocalBuffer{side.address(0), side.count(0), side.type(0)}; };
   const bool sends = send.buffer != MPI_IN_PLACE, receives = receive.buffer != MPI_IN_PLACE;
   if (!(may == InPlaceSide::send ? receives : sends)) return {};
   if ((sends && !send.prepare()) || (receives && !receive.prepare())) return {};

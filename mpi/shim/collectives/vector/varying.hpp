@@ -62,8 +62,8 @@ int all_gathered(const char* function, When when, const Admission& by, const voi
                  const N* nr, const D* dr, MPI_Datatype tr, MPI_Comm comm) {
   using Operation = Exchanged<Same<N>, VaryingParts<N, D>>;
   if (by.who == Server::self)
-    return alone::serve(collective, function, when,
-                        only_parts(Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr)), comm);
+    return self::serve(collective, function, when,
+                       only_parts(Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr)), comm);
   return exchange<Operation>(
       collective, function, *by.communicator, when, [&](const Communicator& c, Operation& operation) {
         operation = {{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr), c.size, c.rank, s == MPI_IN_PLACE};
@@ -75,26 +75,26 @@ int all_gathered(const char* function, When when, const Admission& by, const voi
 
 template <class Operation>
 bool make_rooted(Operation& operation, const Communicator& c, int root) {
-  const bool in_place = operation.own.buffer == MPI_IN_PLACE, across = c.inter;
+  const bool in_place = operation.own.buffer == MPI_IN_PLACE, inter = c.inter;
   operation.size = c.size;
-  operation.is_idle = across && root == MPI_PROC_NULL;
-  operation.is_root = across ? root == MPI_ROOT : root == c.rank;
-  operation.has_own = !across;
-  operation.own_in_place = !across && in_place;
-  operation.root = across && operation.is_root ? 0 : root;
+  operation.is_idle = inter && root == MPI_PROC_NULL;
+  operation.is_root = inter ? root == MPI_ROOT : root == c.rank;
+  operation.has_own = !inter;
+  operation.own_in_place = !inter && in_place;
+  operation.root = inter && operation.is_root ? 0 : root;
   if (operation.is_idle) return true;
   if (operation.root < 0 || operation.root >= c.size) return false;
   if (!operation.is_root) return !in_place;
-  return operation.all.prepare() && (across || in_place || !aliased(operation.own, 0, operation.all, root));
+  return operation.all.prepare() && (inter || in_place || !aliased(operation.own, 0, operation.all, root));
 }
 
 template <Collective collective, bool gathers, class When, class Own, class All>
 int rooted(const char* function, When when, Communicator& c, Own own, All all, int root) {
   using Operation = Rooted<Own, All, gathers>;
-  if (c.alone) {
-    alone::Work work;
+  if (c.is_self) {
+    self::Work work;
     if (root == 0) work = gathers ? only_parts(own, all) : only_parts(all, own, InPlaceSide::receive);
-    return alone::serve(collective, function, when, work, c.comm);
+    return self::serve(collective, function, when, work, c.comm);
   }
   return exchange<Operation>(collective, function, c, when, [&](const Communicator&, Operation& operation) {
     operation.own = own;

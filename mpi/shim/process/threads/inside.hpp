@@ -18,7 +18,7 @@ struct Inside {
     bool now = false, moves_data = false;
     std::uint64_t since = 0;  // nanoseconds, time of the first vain poll; 0: none
     unsigned looks = 0;       // vain polls since the last nap
-  } host;                     // in a call of the program (giving_way.hpp)
+  } host;                     // in a call of the program (yield_in_host.hpp)
 };
 extern const PerThread<Inside, threads::at::inside> inside;
 // Leaves all scopes that have been entered since `before`.

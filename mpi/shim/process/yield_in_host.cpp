@@ -1,4 +1,4 @@
-#include "mpi/shim/process/giving_way.hpp"
+#include "mpi/shim/process/yield_in_host.hpp"
 
 #include <algorithm>
 
@@ -28,7 +28,7 @@ InHost::~InHost() {
   mark_in_host() = before_.now;
 }
 
-bool give_way() {
+bool yield_in_host() {
   auto& call = inside->host;
   team::Process* const process = call.now ? process_ever() : nullptr;
   if (!process || !process->policy().may_sleep) return false;

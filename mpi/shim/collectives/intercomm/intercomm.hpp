@@ -2,19 +2,18 @@
 // none lies within a group. The root passes MPI_ROOT, the others of its group MPI_PROC_NULL, who move nothing.
 //
 // One function for each class of parameters (mpi/functions.toml), as in movement.hpp, for all forms; those of
-// reductions are in across_reducing.hpp.
+// reductions are in reducing.hpp.
 #pragma once
 #include "mpi/shim/collectives/vector/varying.hpp"
 
 namespace nearfield::mpi {
 
-namespace across {
+namespace intercomm {
 
 template <class When, class Send, class Receive>
-int exchanged(Collective collective, const char* function, When when, Communicator& across, Send send,
-              Receive receive) {
+int exchanged(Collective collective, const char* function, When when, Communicator& inter, Send send, Receive receive) {
   using Operation = Exchanged<Send, Receive>;
-  return exchange<Operation>(collective, function, across, when, [&](const Communicator& c, Operation& operation) {
+  return exchange<Operation>(collective, function, inter, when, [&](const Communicator& c, Operation& operation) {
     operation = {send, receive, c.size, c.rank, false};
     return send.buffer != MPI_IN_PLACE && receive.buffer != MPI_IN_PLACE && operation.send.prepare() &&
            operation.receive.prepare();
@@ -61,5 +60,5 @@ int rooted_blocks(const char* function, When when, Communicator& c, const void* 
                                      Blocks<MPI_Count>{from, send_count, send_type}, root);
 }
 
-}  // namespace across
+}  // namespace intercomm
 }  // namespace nearfield::mpi

@@ -2,7 +2,7 @@
 //
 // The host is asked by calls that move nothing: whether a type is committed by a send to nobody, once per type; whether
 // it combines a type by an operator by MPI_Reduce_local of no elements, which calls no operator of the program's.
-#include "mpi/shim/collectives/single/alone.hpp"
+#include "mpi/shim/collectives/self/self.hpp"
 
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/engine/combining.hpp"
@@ -12,7 +12,7 @@
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/errors_returned.hpp"
 
-namespace nearfield::mpi::alone {
+namespace nearfield::mpi::self {
 namespace {
 
 using Layout = std::shared_ptr<const TypeLayout>;
@@ -213,4 +213,4 @@ Outcome plan(Collective collective, const char* function, const Work& work, MPI_
   });
 }
 
-}  // namespace nearfield::mpi::alone
+}  // namespace nearfield::mpi::self

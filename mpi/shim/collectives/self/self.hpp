@@ -13,7 +13,7 @@
 
 namespace nearfield::mpi {
 
-namespace alone {
+namespace self {
 
 using collectives::Collective;
 
@@ -27,7 +27,7 @@ inline std::uint64_t begin() { return counting() ? waiting::nanoseconds() : 0; }
 int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t start);
 // The end of every such call, which began at `start`: what programs do in loops has to look after others. MPI_SUCCESS.
 inline int finish(Collective collective, std::uint64_t bytes, std::uint64_t start) {
-  *last_algorithm = "alone";
+  *last_algorithm = "self";
   note_look();
   if (open_windows.load(std::memory_order_relaxed) || counting()) [[unlikely]]
     return finish_slowly(collective, bytes, start);
@@ -108,5 +108,5 @@ Work rooted_reduction(const void* send, void* recv, MPI_Count count, MPI_Datatyp
   return root == 0 ? reduction<collective>(send, recv, count, type, op, comm) : Work{};
 }
 
-}  // namespace alone
+}  // namespace self
 }  // namespace nearfield::mpi

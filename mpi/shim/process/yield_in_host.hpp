@@ -32,6 +32,6 @@ class InHost {
 };
 
 // Called when the host has polled in vain. Returns whether the thread has slept.
-bool give_way();
+bool yield_in_host();
 
 }  // namespace nearfield::mpi

@@ -11,9 +11,9 @@
 
 #include "mpi/shim/collectives/engine/folding.hpp"
 #include "mpi/shim/collectives/engine/reductions.hpp"
-#include "mpi/shim/collectives/intercomm/across.hpp"
+#include "mpi/shim/collectives/intercomm/intercomm.hpp"
 
-namespace nearfield::mpi::across {
+namespace nearfield::mpi::intercomm {
 
 // A rank's part in a reduction, in elements.
 struct InterReduction {
@@ -135,4 +135,4 @@ int parted_reduction(const char* function, When when, Communicator& c, const voi
   });
 }
 
-}  // namespace nearfield::mpi::across
+}  // namespace nearfield::mpi::intercomm

@@ -1,8 +1,8 @@
-#include "mpi/shim/collectives/intercomm/across_reducing.hpp"
+#include "mpi/shim/collectives/intercomm/reducing.hpp"
 
 #include "engine/base/out_of_memory.hpp"
 
-namespace nearfield::mpi::across {
+namespace nearfield::mpi::intercomm {
 
 CombinedOperands::CombinedOperands(const InterReduction& reduction, int operands, std::size_t place_bytes,
                                    bool overlaps, MPI_Comm comm)
@@ -58,4 +58,4 @@ std::unique_ptr<StagingBuffers> Reduced::rest(bool overlaps) {
   return combined;
 }
 
-}  // namespace nearfield::mpi::across
+}  // namespace nearfield::mpi::intercomm
