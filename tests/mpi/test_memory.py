@@ -1,10 +1,13 @@
 """What a rank's memory is above the plain host's: bytes, as the kernel counts them."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench.memory import Bytes, measure, middle
+from nearfield.libraries import library_directory
 from tests.mpi.jobs import HOSTS, SANITIZED, hosts
 from tests.selection import FULL
 
@@ -21,6 +24,19 @@ FASTBOX, FASTBOXES = MIB / 8, 4 * MIB  # of a pair of few ranks; of a rank at mo
 # After MPI_Init a rank has some 127 KiB of pages more than are in use, which creating the team has given back. How much
 # of each fastbox lies there depends on the lengths of all that is allocated before.
 REUSED = MIB / 32
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries_written_at_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Copies of our libraries: how many of a file's pages one fault maps depends on how the file was written.
+
+    The same bytes as the linker has written them take up to 250 KiB more of a rank (Linux 6.18).
+    """
+    copies = tmp_path_factory.mktemp("libraries")
+    shutil.copytree(library_directory(), copies, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NEARFIELD_LIBDIR", str(copies))
+        yield
 
 
 def private_cache() -> float:
