@@ -235,8 +235,8 @@ constexpr SettingRow rows[] = {
       "how short messages of several cache lines are handed over, by the setting of the rank that sends: `keep` leaves "
       "the lines with it, `ahead` has a receiver that waits ask for some of them before they are there, `demote` sends "
       "them to the shared cache (CLDEMOTE, Intel from Sapphire Rapids on; elsewhere it does nothing). By default "
-      "`demote` "
-      "where the processor can, else `ahead` up to four lines and `keep` beyond; `keep` where ranks outnumber CPUs"},
+      "`demote` where the processor can, else `ahead` up to four lines and `keep` beyond; `keep` where ranks outnumber "
+      "CPUs"},
      into<&Settings::publishing>},
     {{"NEARFIELD_EAGER", "16384", each_rank,
       "bytes up to which a send never waits for its receiver, whatever that does: without a copy buffer such a message "

@@ -78,24 +78,26 @@ void AsyncCreation::begin(Communicator& state) {
   }
 }
 
-// Exchanges our message with all members. Returns whether all have sent theirs.
-bool AsyncCreation::exchange(messages::Edges& edges) {
+// Exchanges our message with all members. Returns what went wrong.
+messages::ErrorKind AsyncCreation::exchange(messages::Edges& edges) {
   try {
     edges.start();
   } catch (const OutOfMemory&) {
     edges.refuse();
-    return false;
+    return messages::ErrorKind::no_memory;
   }
   while (!edges.complete()) fiber->suspend();
   const messages::ErrorKind outcome = edges.outcome();
   if (outcome == messages::ErrorKind::closed) note_revoked();
-  return outcome == messages::ErrorKind::none;
+  return outcome;
 }
 
 void AsyncCreation::run() {
   Work& work = *work_;
-  bool good = exchange(work.advertising);
-  std::string why = good ? "" : revoked(state_.comm) ? "it is revoked" : "a member cannot take part";
+  using messages::ErrorKind;
+  const ErrorKind advertised_all = exchange(work.advertising);
+  bool good = advertised_all == ErrorKind::none;
+  std::string why = good ? "" : advertised_all == ErrorKind::closed ? "it is revoked" : "a member cannot take part";
   try {
     if (good) why = work.async_creation.judge(work.hellos);
   } catch (const OutOfMemory&) {
@@ -103,7 +105,7 @@ void AsyncCreation::run() {
   }
   good = good && why.empty() && work.async_creation.join(work.hellos, nullptr);
   work.joined[std::size_t(state_.rank)] = good;
-  good = exchange(work.agreeing) && std::ranges::find(work.joined, 0u) == work.joined.end();
+  good = exchange(work.agreeing) == ErrorKind::none && std::ranges::find(work.joined, 0u) == work.joined.end();
   if (good) work.made = work.async_creation.finish();
   else
     log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state_.size,

@@ -55,7 +55,7 @@ class AsyncCreation final : fibers::Lane {
   struct Work;
   void run() override;
   void afterwards() override;
-  bool exchange(messages::Edges& edges);
+  messages::ErrorKind exchange(messages::Edges& edges);
 
   static inline constinit std::atomic<int> begun_{0};  // and not settled
   Communicator& state_;
