@@ -62,14 +62,14 @@ def figures_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         chosen = [cell for cell in cells if _group(cell[0]) == group]
         if chosen:
             ranks, host, buffers, beside, loop = group
-            company = (f", {beside} beside" if beside else "") + (
+            conditions = (f", {beside} beside" if beside else "") + (
                 f", loop {loop}" if loop != OWN_LOOP else ""
             )
             operations = dict.fromkeys(name_of(plain) for plain, _ in chosen if plain["bytes"])
             of = {name: [cell for cell in chosen if name_of(cell[0]) == name] for name in operations}
             groups.append(
                 {
-                    "title": f"{host}, {ranks} ranks, {buffers} buffers{company}",
+                    "title": f"{host}, {ranks} ranks, {buffers} buffers{conditions}",
                     "version": chosen[0][0]["version"],
                     "panels": [(name, _on_page(of[name])) for name in operations],
                     "table": _table(chosen),

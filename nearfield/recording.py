@@ -2,7 +2,7 @@
 
     {"format": 1, "worlds": [{"program", "mpi", "size", "seconds", "missing": [rank],
       "communicators": [{"id", "name", "size", "inter", "members": [rank], "remote": [rank]}],
-      "ranks": [{"rank", "host", "pid", "ending", "seconds", "cpu", "company", "company_seconds",
+      "ranks": [{"rank", "host", "pid", "ending", "seconds", "cpu", "contention", "contention_seconds",
         "rows_lost", "events_lost"}],
       "rows": [{"function", "kind", "site", "communicator", "bytes_from", "by", "ranks": {rank: {...}}}],
       "sent": [{"rank", "to", "messages", "bytes"}],
@@ -166,12 +166,12 @@ def _world(ranks: list[Record], resolved: dict[tuple[str, int], str]) -> Record:
         "ranks": [
             {
                 key: rank[key]
-                for key in ("rank", "host", "pid", "ending", "company", "rows_lost", "events_lost")
+                for key in ("rank", "host", "pid", "ending", "contention", "rows_lost", "events_lost")
             }
             | {
                 "seconds": rank["ns"] / 1e9,
                 "cpu": rank["cpu_ns"] / 1e9,
-                "company_seconds": rank["company_ns"] / 1e9,
+                "contention_seconds": rank["contention_ns"] / 1e9,
             }
             for rank in ranks
         ],

@@ -102,11 +102,11 @@ def _remarks(world: Record) -> list[str]:
     early = [str(rank["rank"]) for rank in world["ranks"] if not rank["ending"]]
     if early:
         lines.append(f"Rank {', '.join(early[:20])} did not end by itself: this is what was saved before.")
-    beset = [rank for rank in world["ranks"] if rank.get("company_seconds", 0) > 0.05 * rank["seconds"]]
+    beset = [rank for rank in world["ranks"] if rank.get("contention_seconds", 0) > 0.05 * rank["seconds"]]
     if beset:
         names = ", ".join(str(rank["rank"]) for rank in beset[:20]) + ", ..." * (len(beset) > 20)
         # It is believed to last for a while after it was last seen, and may have begun before the first call.
-        most = min(1, max(rank["company_seconds"] / rank["seconds"] for rank in beset))
+        most = min(1, max(rank["contention_seconds"] / rank["seconds"] for rank in beset))
         lines.append(f"Others wanted the CPUs of rank {names}, for up to {most:.0%} of the time.")
     lost = sum(rank["events_lost"] for rank in world["ranks"])
     if lost:

@@ -37,8 +37,8 @@ def summarize(ranks: Sequence[Statistics]) -> list[str]:
     if reasons:
         told = ", ".join(f"{why} {count:,}" for why, count in reasons.most_common(MOST))
         lines.append(f"Left to the MPI library: {_counted(sum(reasons.values()), 'call')}: {told}.")
-    if company := sum(one.counts["company_seconds"] for one in ranks):
-        lines.append(f"Others wanted the ranks' CPUs for {company:.1f} s, of all ranks together.")
+    if contention := sum(one.counts["contention_seconds"] for one in ranks):
+        lines.append(f"Others wanted the ranks' CPUs for {contention:.1f} s, of all ranks together.")
     return lines
 
 

@@ -30,15 +30,15 @@ struct Globals {
   std::atomic<LogLevel> log_level{LogLevel::warn};
   std::atomic<int> log_rank{-1};
   bool log_has_complained = false;
-  // waiting/wait.cpp: lines about company
-  std::atomic<std::uint64_t> company_line_due{0};  // nanoseconds
-  std::atomic<bool> company_end_wanted{false};
+  // waiting/wait.cpp: lines about contention
+  std::atomic<std::uint64_t> contention_line_due{0};  // nanoseconds
+  std::atomic<bool> contention_end_wanted{false};
   // memory/temporaries.cpp, choosing/decisions.cpp
   std::atomic<memory::TemporaryPool*> temporaries{nullptr};
   std::atomic<choosing::KeptDecisions*> decisions{nullptr};
   std::atomic<reach::Peers*> heap_peers{nullptr};  // reach/heap_mapper.cpp
   // tuning/samples.hpp: best row of any peer, the last one found, by family of rows and class of lengths
-  static constexpr std::size_t row_families = 4, length_classes = 16;
+  static constexpr std::size_t row_families = 3, length_classes = 16;
   std::atomic<std::uint8_t> best_row[row_families][length_classes] = {};
   std::atomic<const tuning::Pace*> pace{nullptr};          // tuning/selector.cpp: of tests
   std::atomic<std::uint64_t> lines_streamed{0};            // copying/copy.cpp

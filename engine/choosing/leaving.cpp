@@ -86,15 +86,8 @@ Leaving::Row Leaving::perform_here(Chooser& chooser, CollectiveContext& context,
 
 // Without memory for it we stay, as those do that get something.
 Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context, const Call& call) {
-  fibers::Runner& runner = context.process().runner();
-  fibers::Fiber* stack = nullptr;
   Left* const only = Left::make(context, call, 0);
-  try {
-    if (only) stack = &runner.take_stack();
-  } catch (const OutOfMemory&) {
-    delete only;
-  }
-  if (!stack) return chooser.perform(context, call);
+  if (!only) return chooser.perform(context, call);
   chooser_ = &chooser;
   context_ = &context;
   row_ = nullptr;
@@ -103,19 +96,28 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
   bytes_.store(call.bytes + beside, std::memory_order_relaxed);
   left_.store(true, std::memory_order_relaxed);
   globals().calls_left.fetch_add(1, std::memory_order_relaxed);
-  if (context.attend(*stack, [](void* self) { static_cast<Leaving*>(self)->run(); }, this)) {
-    runner.put_back(*stack);
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-    return row_;
+  try {
+    const std::lock_guard lock(context.process().runner().mutex());
+    context.process().runner().start(*this);
+  } catch (const OutOfMemory&) {
+    forget_first();
+    left_.store(false, std::memory_order_relaxed);
+    globals().calls_left.fetch_sub(1, std::memory_order_relaxed);
+    return chooser.perform(context, call);
   }
-  runner.take_over(*this, *stack);
-  context.process().progress().wake_background();
-  return &was_left;
+  const std::uint64_t limit = left() ? waiting::nanoseconds() + context.patience() : 0;
+  wait_until(context, [&] { return waiting::nanoseconds() > limit; });
+  if (left()) {
+    context.process().progress().wake_background();
+    return &was_left;
+  }
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  return row_;
 }
 
 // Behind those that are left. False: it cannot be.
 bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t packed_call) {
-  if (!has_room(call)) wait_for_room(context, &call);
+  wait_until(context, [&] { return has_room(call); });
   if (!left()) return false;
   Left* const made = Left::make(context, call, packed_call);
   if (!made) return false;
@@ -130,17 +132,17 @@ bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t 
   return true;
 }
 
-// Until there is room for that call; nullptr: until nothing is left. Bodies look for dead members themselves.
-void Leaving::wait_for_room(CollectiveContext& context, const Call* call) {
+// Or until nothing is left. Bodies look for dead members themselves.
+void Leaving::wait_until(CollectiveContext& context, FunctionRef<bool()> otherwise) {
   team::Process& process = context.process();
-  const auto over = [&] { return !left() || (call && has_room(*call)); };
+  const auto over = [&] { return !left() || otherwise(); };
   if (over()) return;
   const fibers::Runner::Patience patience(process.runner());
   waiting::wait_slowly(process.policy(), over, {.others = process.progress()});
 }
 
 void Leaving::settle(CollectiveContext& context) {
-  if (left()) wait_for_room(context, nullptr);
+  wait_until(context, [] { return false; });
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -154,6 +156,7 @@ void Leaving::forget_first() {
 // On the stack. What follows a call that has failed is not tried.
 void Leaving::run() {
   CollectiveContext& context = *context_;
+  context.suspend_by(fiber);
   for (; first_; forget_first()) {
     if (error_) continue;
     try {

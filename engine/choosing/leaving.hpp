@@ -2,9 +2,8 @@
 // does not get anything in a Gather or Reduce, the root of a Scatter or Bcast. Programs rely on that, knowingly or not.
 //
 //   the call      its part can be done now (row's ready)       done, as any other: it returns
-//                 else: what is given is copied aside, and the body runs on a stack of its own, which this thread waits
-//                 with for some time (CollectiveContext::attend)           it has ended: returns
-//                 else                                          it is left to the runner (fibers/runner.hpp): returns
+//                 else: what is given is copied aside, and the body goes to the runner (fibers/runner.hpp), for which
+//                 this thread waits for some time (CollectiveContext::patience): returns, whether it has ended or not
 //   the next ones, as long as something is left
 //                 of the same kind                              queued behind, up to `most` bytes: return
 //                 others, and what there is no room for         wait for those before them
@@ -12,7 +11,7 @@
 // The others do not notice: the context's operations are the same, in the same order. Whether a call may be left
 // depends on its length, which is equal on all members; whether it is, each decides for itself.
 //
-// Threads: the queue is the caller's until it is left to the runner, from then on under the runner's lock.
+// Threads: under the runner's lock.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -93,7 +92,7 @@ class Leaving final : fibers::Lane {
   Row perform_aside(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call);
   bool queue(context::CollectiveContext& context, const collectives::Call& call, std::uint64_t packed_call);
   bool has_room(const collectives::Call& call) const;
-  void wait_for_room(context::CollectiveContext& context, const collectives::Call* call);
+  void wait_until(context::CollectiveContext& context, FunctionRef<bool()> otherwise);
   void forget_first();
   void run() override;
   void publish_awaited() override;

@@ -417,4 +417,25 @@ void CollectiveContext::report_lengths(bool in_step) const {
   throw team::UnequalLengths(text);
 }
 
+// `wanted`: the count at which the next calls need not look.
+bool CollectiveContext::room_ready(Atomic<std::uint64_t> ContextControlBlock::*done, What what, std::uint64_t wanted,
+                                   std::uint64_t needed, std::uint64_t& safe) {
+  std::uint64_t least = ~std::uint64_t{0}, limit = 0;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    std::uint64_t seen = 0;
+    const auto over = [&] {
+      seen = (words_[r]->*done).load(std::memory_order_acquire);  // SYNC: slot-done, line-done, consumed
+      if (seen >= wanted) return true;
+      const std::uint64_t now = waiting::nanoseconds();
+      if (limit == 0) limit = now + patience();
+      return now > limit;
+    };
+    wait(over, [&](int m) { return m == r; }, {std::uint32_t(r + 1), what, wanted});
+    least = std::min(least, seen);
+  }
+  safe = std::max(safe, least);
+  return least >= needed;
+}
+
 }  // namespace nearfield::context

@@ -150,6 +150,9 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
                          const std::function<void(std::size_t part)>& work);
 
   // ---- without waiting for late members
+  // How long one that could go on without them looks whether they come, ns: what it leaves behind progresses only in
+  // its next call.
+  std::uint64_t patience() const { return process_.policy().oversubscribed ? 5'000'000 : 200'000; }
   // Return whether we can publish the next one, or `ticks` ticks, before its readers have come to that call. They wait,
   // up to patience(), for room that is not free yet, and throw what waits throw.
   bool slot_ready() {
@@ -198,9 +201,6 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void place_gate(ContextGate* gate) { gate_ = gate; }
   // From now on waits suspend the body that runs on that fiber.
   void suspend_by(fibers::Fiber* fiber) { fiber_ = fiber; }
-  // Runs body(argument) on that fiber; this thread waits with it as in a blocking call, but each time no longer than
-  // patience(). False: the body has not ended, and from now on the runner resumes it.
-  bool attend(fibers::Fiber& fiber, void (*body)(void*), void* argument);
   void publish_awaited();  // publishes what the suspended body awaits, to members that may wake us
   void join_tree();        // once the team's shape is known
 
@@ -225,7 +225,7 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
     std::uint64_t tick = 0, place = 0, begun = 0;
     std::size_t bytes = 0;
     std::uint8_t kind = 0;
-    bool sample = false, returns = false;
+    bool sample = false;
     BufferUse use = BufferUse::copied;
     int reader = 0;
   };
@@ -261,7 +261,6 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   std::uint64_t wait_done(Atomic<std::uint64_t> ContextControlBlock::*done, What what, std::uint64_t needed);
   bool room_ready(Atomic<std::uint64_t> ContextControlBlock::*done, What what, std::uint64_t wanted,
                   std::uint64_t needed, std::uint64_t& safe);
-  std::uint64_t patience() const;  // ns
   template <class Flag, class Lacking>
   void wait(Flag flag, Lacking lacking, Awaited awaited);
   template <class Flag, class Lacking>
@@ -275,18 +274,13 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   void settle();
   void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument, Awaited awaited);
 
-  struct Attended;
-  void wait_attended(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument,
-                     Awaited awaited);
-
   Team& team_;
   Process& process_;
   const Shape& shape_;
   const int rank_, size_;
   const unsigned number_;
   fibers::Fiber* fiber_ = nullptr;
-  Attended* attended_ = nullptr;  // the body that attend() runs
-  Awaited awaited_{};             // the suspended body's
+  Awaited awaited_{};  // the suspended body's
   ContextControlBlock* mine_ = nullptr;
   ContextGate* gate_ = nullptr;
   MemberControlBlock* const own_;
@@ -303,7 +297,6 @@ class CollectiveContext final : memory::CopyBuffers::Holder {
   // Published, and the time of reading is not known yet; `begun` is the time of filling.
   Filling sampled_[std::size_t(BufferUse::count)];
   copying::Handover handover_[std::size_t(BufferUse::count)];
-  copying::ReturningHandover returning_[std::size_t(BufferUse::count)];  // of two members
   // tick from which on other contexts are asked again for buffers that they do not need
   std::uint64_t next_shortage_ = 0;
   memory::CopyBuffers* span_ = nullptr;     // the process's copy buffers, once they have been needed

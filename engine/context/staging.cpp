@@ -136,24 +136,18 @@ void CollectiveContext::let_go_of_buffers() {
 std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, BufferUse use, int reader) {
   std::size_t offset = 0;
   int owner = rank_;
-  filling_ = {
-      tick, 0, 0, bytes, oversubscribed_kind, false, false, use, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
-  if (!shape_.oversubscribed() && bytes) {
+  filling_ = {tick, 0, 0, bytes, oversubscribed_kind, false, use, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
+  if (shape_.oversubscribed() || !bytes) {
+  } else if (size_ == 2 && !last_rounds_rooted_) {
+    owner = int((unsigned(rank_) + tick / buffers) % 2);
+    filling_.kind = copying::returning_kind;
+  } else {
     Filling& sampled = sampled_[std::size_t(use)];
     if (sampled.tick) note_sample(sampled);
-    const auto choose = [&](auto& handover) {
-      const auto choice = handover.next(bytes, offset);
-      filling_.kind = choice.kind;
-      filling_.sample = choice.sample && !sampled.tick;
-    };
-    filling_.returns = size_ == 2 && !last_rounds_rooted_;
-    if (filling_.returns) {
-      owner = int((unsigned(rank_) + tick / buffers) % 2);
-      choose(returning_[std::size_t(use)]);
-    } else {
-      offset = take_room(tick, bytes);
-      choose(handover_[std::size_t(use)]);
-    }
+    offset = take_room(tick, bytes);
+    const auto choice = handover_[std::size_t(use)].next(bytes, offset);
+    filling_.kind = choice.kind;
+    filling_.sample = choice.sample && !sampled.tick;
   }
   if (!offset) {
     const std::size_t begin =
@@ -199,8 +193,7 @@ void CollectiveContext::note_sample(Filling& sample) {
   const std::uint64_t reported = words_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
   if (reported >> clock_bits == sample.tick) {
     const std::uint64_t took = sample.begun + (reported & ((1u << clock_bits) - 1));
-    if (sample.returns) returning_[std::size_t(sample.use)].note(sample.kind, sample.bytes, took);
-    else handover_[std::size_t(sample.use)].note(sample.kind, sample.bytes, took);
+    handover_[std::size_t(sample.use)].note(sample.kind, sample.bytes, took);
   } else if (tick_ < sample.tick + 2 * buffers) {
     return;  // not read yet
   }

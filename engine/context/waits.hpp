@@ -20,7 +20,6 @@ template <class Flag, class Lacking>
   auto lacks = [](void* argument, int member) { return (*static_cast<Lacking*>(argument))(member); };
   auto there = [](void* argument) { return (*static_cast<Flag*>(argument))(); };
   if (fiber_) return suspend(there, &flag, lacks, &lacking, awaited);
-  if (attended_) return wait_attended(there, &flag, lacks, &lacking, awaited);
   wait_in_place(flag, lacks, &lacking, awaited);
 }
 

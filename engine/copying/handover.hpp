@@ -27,11 +27,7 @@ struct HandoverRows {
 };
 using Handover = tuning::Samples<HandoverRows>;
 
-// The same through buffers that come back to whoever empties them: what is in no cache would be in the way, and what
-// is best in others tells nothing.
-struct ReturningRows : HandoverRows {
-  static constexpr std::size_t family = 3, kinds = 3, in_own_buffers = 0;
-};
-using ReturningHandover = tuning::Samples<ReturningRows>;
+// Through buffers that come back to whoever empties them any temporal stores do, since the lines are at home.
+inline constexpr std::uint8_t returning_kind = 0;
 
 }  // namespace nearfield::copying

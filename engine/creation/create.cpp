@@ -32,7 +32,7 @@ using team::line, team::room_for;
 namespace {
 
 // version of everything that processes share; raised with every change of layout
-constexpr std::uint32_t protocol = 17;
+constexpr std::uint32_t protocol = 18;
 
 // Follows the first member's MemberBlock.
 struct LeaderBlock {
@@ -196,7 +196,7 @@ std::unique_ptr<Team> TeamCreation::prepare() try {
   if (rank_ == 0) {
     auto* const leader = new (process_.segment().base() + offset + offset_of_leader) LeaderBlock{};
     leader->plan.check = process_.settings().check;
-    leader->plan.young = std::uint32_t(std::min<std::uint64_t>(process_.settings().young_calls, ~0u));
+    leader->plan.deferred = std::uint32_t(std::min<std::uint64_t>(process_.settings().deferred_calls, ~0u));
     if (process_.services().configuration_bytes())
       process_.services().begin_configuration(process_.settings(),
                                               reinterpret_cast<std::byte*>(leader) + sizeof *leader, size_);
@@ -254,7 +254,7 @@ TeamCreation::TeamCreation(Process& process, int rank, int size, bool together)
   mine_.block = team_ ? team_->block_offset_ : 0;
   mine_.calibration = calibrating_.area();
   mine_.card = process.reach().card();
-  mine_.process = process.node_id();
+  mine_.node = process.node_id();
   mine_.protocol = protocol;
   mine_.enabled = process.settings().enabled;
   mine_.group = process.scheduling_group();
@@ -268,7 +268,7 @@ std::string TeamCreation::judge(std::span<const Hello> hellos) const {
   for (int r = 0; r < size_; ++r) {
     if (!hellos[r].enabled) return "Nearfield is switched off or has no shared memory in rank " + std::to_string(r);
     if (hellos[r].protocol != protocol) return "another version of Nearfield is loaded in rank " + std::to_string(r);
-    if (hellos[r].process != hellos[0].process) return "the members live on several nodes";
+    if (hellos[r].node != hellos[0].node) return "the members live on several nodes";
     if (!hellos[r].block)
       return "rank " + std::to_string(r) + " has no shared memory" + (error_.empty() ? "" : ": " + error_);
   }

@@ -14,7 +14,7 @@ namespace nearfield::creation {
 // Published by each member to all others.
 struct Hello {
   reach::Card card;
-  std::uint64_t process;
+  std::uint64_t node;
   std::uint64_t block;  // offset in the segment; 0: the member cannot take part
   std::uint32_t protocol;
   std::uint32_t enabled;

@@ -37,26 +37,6 @@ void Runner::start(Lane& lane) {
   lane.fiber = nullptr;
 }
 
-Fiber& Runner::take_stack() {
-  const std::lock_guard lock(mutex_);
-  if (idle_.empty()) add_stack();
-  Fiber& fiber = *idle_.back();
-  idle_.pop_back();
-  return fiber;
-}
-
-void Runner::put_back(Fiber& fiber) {
-  const std::lock_guard lock(mutex_);
-  idle_.push_back(&fiber);
-}
-
-void Runner::take_over(Lane& lane, Fiber& fiber) {
-  const std::lock_guard lock(mutex_);
-  lane.fiber = &fiber;
-  lanes_.push_back(&lane);
-  count_.store(lanes_.size(), std::memory_order_relaxed);
-}
-
 bool Runner::poll_all() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return false;  // another thread polls

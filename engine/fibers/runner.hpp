@@ -55,12 +55,6 @@ class Runner final : public waiting::Source {
   // std::bad_alloc, and then nothing has been done. pre: the lock is held, and the lane is not under way.
   void start(Lane& lane);
 
-  // Lends a stack for a body that the caller runs. Throws std::bad_alloc.
-  Fiber& take_stack();
-  void put_back(Fiber& fiber);
-  // Takes over a body that the caller has begun on such a stack, and puts the stack back when the body has ended.
-  void take_over(Lane& lane, Fiber& fiber);
-
   // ---- Source
   bool poll() override { return count_.load(std::memory_order_relaxed) != 0 && poll_all(); }
   bool busy() override { return count_.load(std::memory_order_relaxed) != 0; }

@@ -52,8 +52,8 @@ struct CallState {
   std::uint64_t lost_context = 0;
   std::uint16_t awaited = 0;  // number of members that it waits for; the first most_awaited are in awaited_member
   std::int16_t awaited_member[most_awaited] = {};
-  std::uint8_t company = 0;  // 1: others have wanted its CPUs since the wait began
-  bool has_site = false;     // the fields behind `item` are filled in
+  std::uint8_t contention = 0;  // 1: others have wanted its CPUs since the wait began
+  bool has_site = false;        // the fields behind `item` are filled in
   Item item[most_items];
   char object[304];  // file that the call lies in, "": not looked up yet
   std::uint64_t offset;

@@ -146,7 +146,7 @@ class Reporter {
   void attend() {
     struct Group {
       std::vector<int> who;
-      std::vector<int> in_company;  // members whose CPUs others want
+      std::vector<int> contended;  // members whose CPUs others want
       double longest = 0;
       std::string first;
     };
@@ -161,7 +161,7 @@ class Reporter {
       if (at == groups.end()) at = groups.insert(at, {key, {}});
       Group& group = at->second;
       group.who.push_back(a.rank);
-      if (waits(f) && f->what.company) group.in_company.push_back(a.rank);
+      if (waits(f) && f->what.contention) group.contended.push_back(a.rank);
       if (f && a.state == ProcessSeen::State::here) group.longest = std::max(group.longest, since(*f));
       if (group.who.size() == 1 && a.process) group.first = " (process " + number(a.process) + ")";
     }
@@ -178,9 +178,9 @@ class Reporter {
           }
       }
       line += words;
-      if (group.in_company == group.who)
+      if (group.contended == group.who)
         line += group.who.size() == 1 ? ", its CPUs wanted by others" : ", their CPUs wanted by others";
-      else if (!group.in_company.empty()) line += ", the CPUs of " + ranks(group.in_company) + " wanted by others";
+      else if (!group.contended.empty()) line += ", the CPUs of " + ranks(group.contended) + " wanted by others";
       if (group.longest >= 0.05) line += " (" + seconds(group.longest) + ")";
       lines_.push_back(line);
     }

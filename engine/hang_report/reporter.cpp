@@ -25,11 +25,11 @@ constexpr double pauses = 10;                // least time between reports, in m
 }  // namespace
 
 HangReporter::HangReporter(std::vector<NodeProcess> members, double stall, Language language,
-                           const waiting::Company& company)
+                           const waiting::Contention& contention)
     : members_(std::move(members)),
       stall_(stall),
       language_(language),
-      company_(company),
+      contention_(contention),
       watched_(members_.size() * posts) {}
 
 int HangReporter::member_of(const reach::Peer* peer) const {
@@ -55,7 +55,7 @@ void HangReporter::waits(std::uint64_t elapsed, const Awaited& awaited) {
   if (!state.call) return;
   state.since = begun;
   state.in_host = 0;
-  state.company = company_.any_since(begun);
+  state.contention = contention_.any_since(begun);
   {
     const std::lock_guard lock(mutex_);
     const Awaited& whom = !awaited.count && bodies_waited_ + fresh > now ? of_bodies_ : awaited;

@@ -14,7 +14,7 @@
 #include "engine/base/result.hpp"
 #include "engine/hang_report/report.hpp"
 #include "engine/reach/peers.hpp"
-#include "engine/waiting/company.hpp"
+#include "engine/waiting/contention.hpp"
 
 namespace nearfield::hang_report {
 
@@ -43,8 +43,9 @@ class HangReporter {
     CallPost* (*fill_in)(CallState& state, bool fully);
   };
   // `members`: the node's processes, including this one. `stall`: seconds after which a wait is reported, 0: never.
-  // `company`: of our waits.
-  HangReporter(std::vector<NodeProcess> members, double stall, Language language, const waiting::Company& company);
+  // `contention`: of our waits.
+  HangReporter(std::vector<NodeProcess> members, double stall, Language language,
+               const waiting::Contention& contention);
   HangReporter(const HangReporter&) = delete;
 
   // Called at each inspection of a wait, `elapsed` ns after it has begun.
@@ -66,7 +67,7 @@ class HangReporter {
   const std::vector<NodeProcess> members_;
   const double stall_;
   const Language language_;
-  const waiting::Company& company_;
+  const waiting::Contention& contention_;
   struct Watched {
     std::uint64_t call = 0, since = 0;
   };

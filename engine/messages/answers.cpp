@@ -1,4 +1,4 @@
-// Answers to messages that stay where they are until they are matched.
+// Answers to messages that have a Transfer.
 //
 //   sender                                            receiver
 //   offers a Transfer: listed = 0, looks at its       matched: state
@@ -26,22 +26,27 @@ constexpr unsigned most_looked_at = 16;  // sends whose answers are looked for i
 
 // ---------------------------------------------------------------- the sender's side
 
-Started Transfers::offer(Request& request, const RemoteLayout& where, Kind kind, const layout::Data& with) {
-  if (!request.offered.transfer && !begin(request, where)) {
+bool Transfers::offer(Request& request, const RemoteLayout& where, std::uint64_t first) {
+  if (!begin(request, where, first)) {
     // Those under way give back what they hold.
-    if (!in_progress_.sends.empty() || any_offered() || any_retired()) return Started::no_room;
+    if (first || !in_progress_.sends.empty() || any_offered() || any_retired()) return false;
     request.error = ErrorKind::no_memory;
     continuations_.complete(request);
-    return Started::yes;
+    return true;
   }
   const bool looked_at = offered_count_ < most_looked_at;
   request.offered.transfer->listed = !looked_at;
-  const auto note = std::as_bytes(std::span(&request.offered.offset, 1));
-  if (!channels_.push(request.member, kind, request.envelope, note, with)) return Started::no_room;
+  const Note note{request.offered.offset, request.data.bytes, first};
+  const bool carried = request.data.bytes <= longest_carried && !first;
+  if (!channels_.push(request.member, Kind::rendezvous, request.envelope, std::as_bytes(std::span(&note, 1)),
+                      carried ? request.data : layout::Data{})) {
+    take_back(request);
+    return false;
+  }
   request.offered.looked_at = looked_at;
   offered_count_ += looked_at;
   (looked_at ? offered_ : listed_).push(request.under_way);
-  return Started::yes;
+  return true;
 }
 
 void Transfers::stop_looking(Request& request) { offered_count_ -= std::exchange(request.offered.looked_at, false); }
@@ -83,16 +88,15 @@ bool Transfers::take_answers(Protocols& protocols) {
 
 // It is under way, or ends.
 void Transfers::take_answer(Protocols& protocols, Request& request) {
-  request.under_way.remove();
-  request.way = take_state(*request.offered.transfer);
+  request.way = request.offered.transfer->state.load(std::memory_order_acquire);  // SYNC: transfer-state
   if (request.way != State::done && request.way != State::cancelled) {
+    request.under_way.remove();
     in_progress_.sends.push(request.under_way);
     return begin_send(protocols, request);
   }
   request.cancelled = request.way == State::cancelled;
-  request.way = State::done;
-  retire(request);
-  continuations_.complete(request);
+  if (request.in_buffers()) protocols.chains.recall(request);
+  protocols.end_send(request);
 }
 
 // ---------------------------------------------------------------- the receiver's side

@@ -8,11 +8,12 @@
 //   fastbox   Then the sender makes a ring for the pair and announces it by a last cell. All later records of the pair
 //             go through the ring (fastbox.hpp): one writer, one reader, header and payload in the same lines. The
 //             receiver learns of the ring behind everything that came before it, so messages never overtake.
-//   buffers   Messages of some kilobytes, and those whose memory the receiver cannot reach, go through copy buffers of
-//             the sender (copy_chains.hpp draws it): the record tells where, and the receiver reads while the sender
-//             writes.
-//   transfer  Larger messages stay where they are until they are matched (transfers.hpp draws it). Where many of one
-//             sender are not matched yet, their receivers say which are (answers.cpp).
+//   rendezvous
+//             Longer messages are announced by a record that tells their length and, where some of it lies in copy
+//             buffers already, the first of these (copy_chains.hpp): the receiver reads while the sender writes. A
+//             message that does not fit one copy buffer, or whose sender wants to know when it is matched, has a
+//             Transfer as well, by which the receiver says how it goes on (transfers.hpp). Where many of one sender
+//             are not matched yet, their receivers say which are (answers.cpp).
 //
 // The queue is Nemesis' (Buntinas, Mercier, Gropp: "Design and evaluation of Nemesis", 2006).
 #pragma once
@@ -37,11 +38,9 @@ struct Envelope {
   bool operator==(const Envelope&) const = default;
 };
 
-// eager: the payload is the message. eager_synchronous: the payload begins with the offset of a Transfer, which the
-// receiver marks as matched. buffers: the payload is a BuffersNote. transfer: it is the offset of a Transfer that is
-// offered. withdraw: the sender asks to cancel the message whose Transfer or first buffer the payload names. fastbox:
-// the offset of a ring, and its capacity.
-enum class Kind : std::uint32_t { none, eager, eager_synchronous, buffers, transfer, withdraw, fastbox, skip };
+// eager: the payload is the message. rendezvous: it is a Note; what follows, if anything, is the message. withdraw: the
+// sender asks to cancel the message whose Transfer the payload names. fastbox: the offset of a ring, and its capacity.
+enum class Kind : std::uint32_t { none, eager, rendezvous, withdraw, fastbox, skip };
 
 struct alignas(64) Record {
   // Writer: number << 32 | kind << 28 | marks | bytes of payload. In a ring, number n is that of its n-th
@@ -99,14 +98,22 @@ inline constexpr unsigned cells = 64;
 // receiver's, whose buffer it is (held_buffers.hpp).
 inline constexpr std::uint64_t of_receiver = 1;
 
-// A message that goes through copy buffers.
-struct BuffersNote {
-  std::uint64_t first;        // names the first buffer
-  std::uint64_t bytes;        // of the message
-  std::uint64_t acknowledge;  // 1: the sender wants to know when it is matched
+// What announces a message that its record does not hold, or whose sender wants to know when it is matched.
+struct Note {
+  std::uint64_t transfer;  // offset of its Transfer, 0: its sender does not want to know
+  std::uint64_t bytes;     // of the message
+  std::uint64_t first;     // names the first copy buffer, 0: none yet
 };
 
-enum class Match : std::uint32_t { none, matched, cancelled };
+// A message as its record tells of it.
+struct Arrived {
+  int member;
+  Envelope envelope;
+  Note note;                 // of an eager one its bytes alone
+  const std::byte* payload;  // behind the note
+  std::uint64_t bytes;       // of that
+  bool carried() const { return bytes == note.bytes && !note.first; }
+};
 
 // One copy buffer. A message has one, or a chain of them. It is its owner's, who lends it to a receiver; who has read
 // it may send the next message to its sender in it, so both of a pair are senders here.
@@ -116,7 +123,6 @@ struct alignas(64) CopyBuffer {
   Atomic<std::uint64_t> next;      // sender: names the buffer behind this one, 0: not yet
   std::uint32_t drain;             // sender, before it is announced: by which kind of loads (copying::Store)
   std::uint32_t sample;            // sender, before it is announced: 1: the receiver reports what emptying it has cost
-  Atomic<Match> match;             // receiver, in the first one, of messages whose sender wants to know
   Atomic<std::uint32_t> released;  // who has read it, or holds it: 1: it goes back to its owner
   std::uint32_t stays;             // owner, before it is lent: 1: it goes back as soon as it is read
   std::uint32_t lent;              // owner: 1: it is in the list of what others have (BufferPool)
@@ -159,8 +165,8 @@ struct RemoteLayout {
   std::int64_t extent, low, high;
 };
 
-// staged: the sender is asked for copy buffers; taken: it has seen that, and fills them (transfers.hpp).
-enum class State : std::uint32_t { waiting, direct, by_calls, staged, done, cancelled, taken };
+// How a message moves once it is matched: direct and by_calls: both sides copy blocks; staged: through copy buffers.
+enum class State : std::uint32_t { waiting, direct, by_calls, staged, done, cancelled };
 
 struct Request;
 struct Transfer {
@@ -168,7 +174,7 @@ struct Transfer {
   alignas(line) std::uint64_t bytes;
   Request* own;  // what it is to its sender; nullptr: it has given it up
   RemoteLayout from;
-  Atomic<std::uint64_t> first;  // sender, staged: offset of the first buffer, 0: not yet
+  Atomic<std::uint64_t> first;  // sender, staged, unless the record told it: names the first buffer, 0: not yet
   // Sender: 1 while a thread of it waits for this message. A hint, so nothing pairs with it.
   Atomic<std::uint32_t> attended;
   std::uint32_t listed;  // sender, before the record: 1: it does not look at the state, but into its list of answers
@@ -178,7 +184,7 @@ struct Transfer {
   std::uint64_t block_bytes;                   // what one claim is worth
   std::uint64_t advised;                       // 1: the next ones of this length may be handed over without asking
   std::uint64_t answered_before;               // in the sender's list, published by MessageMailbox::answered; 0: none
-  Atomic<State> state;                         // receiver: how it goes on, once matched; sender: staged to taken
+  Atomic<State> state;                         // receiver: how it goes on, once matched
   Atomic<std::uint32_t> front;                 // receiver: blocks it has copied
   Atomic<std::uint32_t> released;              // receiver: it will not look again
   alignas(line) Atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front

@@ -17,7 +17,6 @@ BufferPool::BufferPool(Mailboxes& mailboxes)
 CopyBuffer& BufferPool::prepare(CopyBuffer& buffer) {
   buffer.filled.store(0, std::memory_order_relaxed);
   buffer.next.store(0, std::memory_order_relaxed);
-  buffer.match.store(Match::none, std::memory_order_relaxed);
   buffer.released.store(0, std::memory_order_relaxed);
   buffer.drain = buffer.sample = 0;
   return buffer;
@@ -31,9 +30,9 @@ CopyBuffer& BufferPool::prepare_own(std::uint64_t offset, std::uint64_t whole, b
   return prepare(buffer);
 }
 
-BufferPool::Taken BufferPool::take(int member, std::uint64_t bytes, unsigned spared, bool watched) {
+BufferPool::Taken BufferPool::take(int member, std::uint64_t bytes, unsigned spared) {
   // Kinds of stores have short buffers of their own.
-  const bool stays = watched || bytes <= copying::HandoverRows::in_own_buffers;
+  const bool stays = bytes <= copying::HandoverRows::in_own_buffers;
   if (const auto held = stays ? HeldBuffers::Held{} : held_[std::size_t(member)].take(bytes); held.name) {
     own_held_ -= !(held.name & of_receiver);
     return {&prepare(sent(member, held.name)), held.name, true};

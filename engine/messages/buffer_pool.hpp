@@ -32,8 +32,8 @@ class BufferPool {
     bool held = false;             // a message of that member's lay in it before
   };
   // For a message to that member, with room for `bytes`, unless fewer than a `spared`-th part of all would be left; 0:
-  // whatever is left. `watched`: the sender looks at it until the message ends, so it is not to be filled by another.
-  Taken take(int member, std::uint64_t bytes, unsigned spared, bool watched = false);
+  // whatever is left.
+  Taken take(int member, std::uint64_t bytes, unsigned spared);
   // Of the spare buffer. The next message has it when the receiver of the last one has read both halves.
   Taken take_spare(const Request& request, int member);
   void put_back(int member, const Taken& taken);

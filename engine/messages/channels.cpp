@@ -73,23 +73,26 @@ bool Channels::make_ring(int member) {
 
 bool Channels::has_sound_note(int member, std::uint64_t word, const Record& record, bool in_ring) {
   const std::size_t bytes = bytes_of(word);
-  std::uint64_t note[3] = {};
-  std::memcpy(note, payload_of(record, bytes), std::min(bytes, sizeof note));
+  std::uint64_t words[3] = {};
+  std::memcpy(words, payload_of(record, bytes), std::min(bytes, sizeof words));
   const auto lies_in = [&](int whose, std::uint64_t offset, std::size_t length) {
     return offset % 64 == 0 && mailboxes_.reaches(whose, offset, length);
   };
   bool sound = false;
   switch (kind_of(word)) {
-    case Kind::eager_synchronous:
-    case Kind::transfer: sound = bytes >= sizeof *note && lies_in(member, note[0], sizeof(Transfer)); break;
-    case Kind::buffers:
-      sound = bytes == sizeof(BuffersNote) &&
-              lies_in(note[0] & of_receiver ? mailboxes_.me() : member, note[0] & ~of_receiver, sizeof(CopyBuffer));
+    case Kind::rendezvous: {
+      const Note note = std::bit_cast<Note>(words);
+      const bool carried = bytes == sizeof note + note.bytes;
+      sound = bytes >= sizeof note && (carried || bytes == sizeof note) && (note.transfer || note.first) &&
+              !(carried && note.first) && (!note.transfer || lies_in(member, note.transfer, sizeof(Transfer))) &&
+              (!note.first || lies_in(note.first & of_receiver ? mailboxes_.me() : member, note.first & ~of_receiver,
+                                      sizeof(CopyBuffer)));
       break;
-    case Kind::withdraw: sound = bytes == sizeof *note; break;  // a name
+    }
+    case Kind::withdraw: sound = bytes == sizeof *words; break;  // a name
     case Kind::fastbox:
-      sound = !in_ring && bytes == 2 * sizeof *note && std::has_single_bit(note[1]) && note[1] <= all_fastboxes &&
-              lies_in(member, note[0], bytes_of_fastbox(note[1]));
+      sound = !in_ring && bytes == 2 * sizeof *words && std::has_single_bit(words[1]) && words[1] <= all_fastboxes &&
+              lies_in(member, words[0], bytes_of_fastbox(words[1]));
       break;
     default: break;
   }

@@ -19,10 +19,6 @@ int pieces_in_one_poll(const Request& request) {
   return request.alone() || may_compute ? 64 : 16;
 }
 
-// Of messages that wait for their match with buffers of theirs, since every poll looks at them: those behind stay where
-// they are (answers.cpp).
-constexpr unsigned most_that_wait = 64;
-
 // What one side copies before it tells the other. The first piece is a delay, every piece costs the transfer of a line:
 // together they are least at sqrt(bytes * line / time of a byte). That quotient is about 4 KiB on all machines seen,
 // near and far; a power of two is good enough.
@@ -65,22 +61,16 @@ CopyChains::CopyChains(Mailboxes& mailboxes, Channels& channels, InProgress& in_
 // By which kinds the next bytes go to this member, through that buffer.
 copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes, const BufferPool::Taken& taken) {
   PerMember& peer = peer_[std::size_t(member)];
-  const auto next = [&](auto& handover) -> copying::Handover::Choice {
-    const auto choice = handover.next(bytes, taken.held ? 0 : taken.name);
-    return {choice.kind, choice.sample && !peer.sample.pending};
-  };
-  if (!channels_.has_ring_to(member))
-    return {taken.held ? peer.returning.best(bytes) : peer.handover.best(bytes), false};
+  if (taken.held) return {copying::returning_kind};
+  if (!channels_.has_ring_to(member)) return {peer.handover.best(bytes)};
   if (peer.sample.pending) {
     const std::uint64_t reported = channels_.sample_from(member), drained = reported & 0xffffffff;
     peer.sample.pending = reported >> 32 != peer.sample.number;
-    if (!peer.sample.pending && drained != not_drained) {
-      const std::uint64_t took = peer.sample.ticks + drained;
-      if (peer.sample.returns) peer.returning.note(peer.sample.kind, peer.sample.bytes, took);
-      else peer.handover.note(peer.sample.kind, peer.sample.bytes, took);
-    }
+    if (!peer.sample.pending && drained != not_drained)
+      peer.handover.note(peer.sample.kind, peer.sample.bytes, peer.sample.ticks + drained);
   }
-  return taken.held ? next(peer.returning) : next(peer.handover);
+  const auto choice = peer.handover.next(bytes, taken.name);
+  return {choice.kind, choice.sample && !peer.sample.pending};
 }
 
 bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
@@ -91,9 +81,9 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
   const copying::Kinds kinds = copying::handover_kinds[choice.kind];
   buffer.drain = std::uint32_t(kinds.drain);
   buffer.sample = choice.sample;
-  const BuffersNote note{taken.name, data.bytes, 0};
+  const Note note{0, data.bytes, taken.name};
   if (buffer.capacity < data.bytes ||
-      !channels_.push(member, Kind::buffers, envelope, std::as_bytes(std::span(&note, 1)), {})) {
+      !channels_.push(member, Kind::rendezvous, envelope, std::as_bytes(std::span(&note, 1)), {})) {
     pool_.put_back(member, taken);
     return false;
   }
@@ -106,7 +96,7 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
   if (choice.sample) {
     const std::uint64_t took = processor::ticks_since(start);
     auto& sample = peer_[std::size_t(member)].sample;
-    sample = {true, taken.held, choice.kind, std::uint32_t(sample.number + 1), data.bytes, took};
+    sample = {true, choice.kind, std::uint32_t(sample.number + 1), data.bytes, took};
   }
   pool_.lend(taken.name);
   mailboxes_.wake(member);
@@ -115,27 +105,22 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
 
 bool CopyChains::begin(Request& request) {
   const std::uint64_t bytes = request.data.bytes;
-  const bool whole = bytes <= longest_whole(), synchronous = request.mode == Mode::synchronous;
-  if ((synchronous || !whole) && !request.attended && waiting_ >= most_that_wait) return false;
+  const bool whole = bytes <= longest_whole();
   BufferPool::Taken taken;
-  if (whole) taken = pool_.take(request.member, bytes, 8, synchronous);
+  if (whole) taken = pool_.take(request.member, bytes, 8);
   if (!taken.buffer && (!whole || request.attended))
-    taken = pool_.take(request.member, std::min(bytes, longest_buffer()), 8, synchronous || bytes > longest_buffer());
+    taken = pool_.take(request.member, std::min(bytes, longest_buffer()), 8);
   if (!taken.buffer) return false;
-  const bool acknowledged = bytes > taken.buffer->capacity || synchronous;
-  const BuffersNote note{taken.name, bytes, acknowledged};
-  request.part = InBuffers{.chain = {taken.name, taken.name}, .acknowledged = acknowledged};
+  request.part = InBuffers{.chain = {taken.name, taken.name, bytes}, .held = taken.held};
   begin_buffer(request, taken);
-  if (!channels_.push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&note, 1)), {})) {
-    drop_sample(request);
-    request.part = {};
-    pool_.put_back(request.member, taken);
-    return false;
-  }
-  request.way = State::staged;
-  waiting_ += acknowledged;
-  in_progress_.sends.push(request.under_way);
   return true;
+}
+
+void CopyChains::take_back(Request& request) {
+  drop_sample(request);
+  const InBuffers& part = *request.in_buffers();
+  pool_.put_back(request.member, {&pool_.sent(request.member, part.chain.first), part.chain.first, part.held});
+  request.part = {};
 }
 
 // Before the receiver knows of it.
@@ -148,7 +133,7 @@ void CopyChains::begin_buffer(Request& request, const BufferPool::Taken& taken) 
   buffer.drain = std::uint32_t(copying::handover_kinds[choice.kind].drain);
   buffer.sample = choice.sample;
   auto& sample = peer_[std::size_t(request.member)].sample;
-  if (choice.sample) sample = {true, taken.held, choice.kind, sample.number + 1, 0, 0};
+  if (choice.sample) sample = {true, choice.kind, sample.number + 1, 0, 0};
 }
 
 // Its buffer will not be read.
@@ -160,12 +145,12 @@ void CopyChains::drop_sample(Request& request) {
 }
 
 // The next buffer of a chain; false: not now.
-bool CopyChains::continue_chain(Request& request, std::uint64_t length) {
+bool CopyChains::continue_chain(Request& request) {
   Chain& chain = request.in_buffers()->chain;
-  const bool matched = request.offered.transfer || match_of(request) == Match::matched;
+  const bool matched = request.way == State::staged;
   if (!matched && chain.position >= longest_whole()) return false;
   const unsigned spared = !chain.buffer ? 8 : matched ? 0 : 4;
-  auto next = pool_.take(request.member, std::min(length - chain.position, longest_buffer()), spared);
+  auto next = pool_.take(request.member, std::min(chain.length - chain.position, longest_buffer()), spared);
   if (!next.buffer && matched) next = pool_.take_spare(request, request.member);
   if (!next.buffer) return false;
   begin_buffer(request, next);
@@ -182,17 +167,18 @@ bool CopyChains::continue_chain(Request& request, std::uint64_t length) {
   return true;
 }
 
-bool CopyChains::fill(Request& request, std::uint64_t length, Guard& guard) {
+bool CopyChains::fill(Request& request, Guard& guard) {
   InBuffers& part = *request.in_buffers();
   Chain& chain = part.chain;
   bool any_filled = false;
-  for (int i = pieces_in_one_poll(request); i > 0 && chain.position < length; --i) {
+  for (int i = pieces_in_one_poll(request); i > 0 && !chain.at_end(); --i) {
     if (!chain.buffer || chain.in_buffer == pool_.sent(request.member, chain.buffer).capacity) {
-      if (!continue_chain(request, length)) break;
+      if (!continue_chain(request)) break;
     }
     CopyBuffer& buffer = pool_.sent(request.member, chain.buffer);
-    const std::uint64_t bytes = std::min(
-        {piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
+    const std::uint64_t bytes =
+        std::min({piece_of(chain.length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer),
+                  chain.length - chain.position});
     request.busy = true;
     guard.let_go();
     const std::uint64_t start = part.sampled ? processor::ticks() : 0;
@@ -212,83 +198,47 @@ bool CopyChains::fill(Request& request, std::uint64_t length, Guard& guard) {
     any_filled = true;
     mailboxes_.wake(request.member);
   }
-  if (chain.position == length && !std::exchange(part.filled, true)) lend(request);
+  if (chain.at_end()) lend(request);
   return any_filled;
 }
 
-// Nothing more is written to its present buffer; but the match is looked for in the first one.
-void CopyChains::lend(const Request& request) {
-  const InBuffers& part = *request.in_buffers();
-  const bool first = part.chain.position == part.chain.in_buffer;
-  if (part.chain.buffer && !(first && part.acknowledged)) pool_.lend(part.chain.buffer);
+// Nothing more is written to its present buffer.
+void CopyChains::lend(Request& request) {
+  if (const std::uint64_t filled = std::exchange(request.in_buffers()->chain.buffer, 0)) pool_.lend(filled);
 }
 
-bool CopyChains::send(Request& request, Guard& guard) {
-  const std::uint64_t length = request.data.bytes;
-  const InBuffers& part = *request.in_buffers();
-  const Match match = part.acknowledged ? match_of(request) : Match::none;
-  if (match == Match::cancelled) {
-    for (std::uint64_t at = part.chain.first; at;) {  // nobody reads them
-      CopyBuffer& buffer = pool_.sent(request.member, at);
-      at = buffer.next.load(std::memory_order_relaxed);
-      buffer.released.store(1, std::memory_order_release);  // SYNC: buffer-released
-    }
-    drop_sample(request);
-    request.cancelled = true;
-    request.way = State::done;
-    return true;
+void CopyChains::recall(Request& request) {
+  for (std::uint64_t at = request.in_buffers()->chain.first; at;) {
+    CopyBuffer& buffer = pool_.sent(request.member, at);
+    at = buffer.next.load(std::memory_order_relaxed);
+    buffer.released.store(1, std::memory_order_release);  // SYNC: buffer-released
   }
-  const bool filled = fill(request, length, guard);
-  // Who has asked for it back waits for the answer.
-  const bool answered = match == Match::matched || (request.mode == Mode::standard && !request.withdrawn);
-  if (part.chain.position == length && answered) request.way = State::done;
-  return filled || request.way == State::done;
+  drop_sample(request);
 }
 
-void CopyChains::end(const Request& request) {
+void CopyChains::end(Request& request) {
   pool_.end(request);
-  const InBuffers* const part = request.in_buffers();
-  if (!part || !part->chain.first) return;
-  if (!request.offered.transfer) waiting_ -= part->acknowledged;
-  if (!part->filled) lend(request);
-  if (part->acknowledged) pool_.lend(part->chain.first);
-}
-
-std::uint64_t CopyChains::recall(const Request& request) {
-  const InBuffers& part = *request.in_buffers();
-  return part.acknowledged && !request.withdrawn ? part.chain.first : 0;
-}
-
-// pre: it is acknowledged.
-Match CopyChains::match_of(const Request& request) const {
-  const std::uint64_t first = request.in_buffers()->chain.first;
-  return pool_.sent(request.member, first).match.load(std::memory_order_acquire);  // SYNC: match
+  if (request.in_buffers()) lend(request);
 }
 
 // ---------------------------------------------------------------- the receiver's side
 
-void CopyChains::accept(Request& request, const Arrived& message) {
-  const BuffersNote& note = message.note;
-  request.protocol = &Rows::copy_buffers;
-  request.member = message.member;
-  request.envelope = message.envelope;
-  request.total = note.bytes;
-  request.received = std::min(note.bytes, request.data.bytes);
-  if (note.bytes > request.data.bytes) request.error = ErrorKind::truncated;
+void CopyChains::accept(Request& request, std::uint64_t first, std::uint64_t length) {
   request.way = State::staged;
-  request.part = InBuffers{.chain = {note.first, note.first}};
-  request.under_way.owner = &request;
-  if (note.acknowledge) {
-    answer(message.member, note.first, Match::matched);
-  }
+  request.part = InBuffers{.chain = {first, first, length}};
   ++counts_.staged;
   counts_.bytes += request.received;
   in_progress_.receives.push(request.under_way);
 }
 
-void CopyChains::answer(int member, std::uint64_t first, Match match) {
-  pool_.received(member, first).match.store(match, std::memory_order_release);  // SYNC: match
-  mailboxes_.wake(member);
+// Whether the sender has filled anything of a message that it was asked for.
+bool CopyChains::finds_first(Request& request) {
+  Chain& chain = request.in_buffers()->chain;
+  Offered& offered = request.offered;
+  chain.first = chain.buffer = offered.transfer->first.load(std::memory_order_acquire);  // SYNC: transfer-first
+  // Its sender is not asked, once copy buffers have won: the time that it takes to answer tells nothing.
+  if (chain.first && offered.accepted) offered.asked = waiting::nanoseconds() - offered.accepted;
+  return chain.first;
 }
 
 // It is read to its end, which has taken `ticks`, if it is a sample.
@@ -301,6 +251,7 @@ bool CopyChains::drain(Request& request, Guard& guard) {
   Chain& chain = request.in_buffers()->chain;
   const int member = request.member;
   bool any_read = false;
+  if (!chain.buffer && !finds_first(request)) return false;
   for (int i = pieces_in_one_poll(request); i > 0; --i) {
     CopyBuffer& buffer = pool_.received(member, chain.buffer);
     const std::uint32_t filled = buffer.filled.load(std::memory_order_acquire);  // SYNC: buffer-filled
@@ -320,9 +271,7 @@ bool CopyChains::drain(Request& request, Guard& guard) {
       chain.in_buffer = filled;
       any_read = true;
     }
-    if (chain.position == request.total) {
-      if (request.error == ErrorKind::truncated && request.offered.transfer)
-        request.total = request.offered.transfer->bytes;
+    if (chain.at_end()) {
       read(member, chain.buffer, chain.ticks);
       request.way = State::done;
       break;
@@ -332,29 +281,26 @@ bool CopyChains::drain(Request& request, Guard& guard) {
     if (!next) break;
     read(member, chain.buffer, chain.ticks);
     mailboxes_.wake(member);
-    chain = {chain.first, next, chain.position};
+    chain = {chain.first, next, chain.length, chain.position};
   }
   return any_read;
 }
 
 void CopyChains::keep(UnexpectedMessage& message) {
   std::uint64_t& kept = peer_[std::size_t(message.member)].kept;
-  kept += message.bytes;
-  if (kept > longest_whole() && copy_out(message)) kept -= message.bytes;
+  kept += message.note.bytes;
+  if (kept > longest_whole() && copy_out(message)) kept -= message.note.bytes;
 }
 
 // A message that is all there leaves the buffer that its sender could use again; whether it did.
 bool CopyChains::copy_out(UnexpectedMessage& message) {
-  const CopyBuffer& buffer = pool_.received(message.member, message.transfer);
-  if (message.acknowledge || buffer.filled.load(std::memory_order_acquire) != message.bytes)
-    return false;  // SYNC: buffer-filled
+  const CopyBuffer& buffer = pool_.received(message.member, message.note.first);
+  if (buffer.filled.load(std::memory_order_acquire) != message.note.bytes) return false;  // SYNC: buffer-filled
   if (!message.make_room()) return false;
-  std::memcpy(message.payload(), buffer.data, message.bytes);
-  read(message.member, message.transfer, not_drained);
-  message.kind = Kind::eager;
+  std::memcpy(message.payload(), buffer.data, message.note.bytes);
+  read(message.member, message.note.first, not_drained);
+  message.make_carried();
   return true;
 }
-
-void CopyChains::refuse(int member, std::uint64_t first) { answer(member, first, Match::cancelled); }
 
 }  // namespace nearfield::messages

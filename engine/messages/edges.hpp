@@ -31,16 +31,16 @@
 
 namespace nearfield::messages {
 
-// Who exchanges: rank to member of the messenger, and the rank that we are. `across`: they are of another group, in
+// Who exchanges: rank to member of the messenger, and the rank that we are. `remote`: they are of another group, in
 // which we are none; our rank in our own is what they know us by.
 struct Partners {
   Messenger& messenger;
   std::span<const int> members;
   int me;
   std::uint64_t context;
-  bool across = false;
+  bool remote = false;
   int count() const { return int(members.size()); }
-  bool is_us(int partner) const { return partner == me && !across; }
+  bool is_us(int partner) const { return partner == me && !remote; }
 };
 
 struct Edge {

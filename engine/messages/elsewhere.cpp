@@ -29,7 +29,7 @@ namespace nearfield::messages {
 struct SpeculativeReceive final : Request, Follower {
   SpeculativeReceive(Matcher& matcher, UnexpectedMessage& message) : matcher(matcher), message(message) {
     reset();
-    data = {message.payload(), message.bytes, {}};
+    data = {message.payload(), message.note.bytes, {}};
     follower = this;
     link.owner = this;
   }
@@ -135,20 +135,19 @@ void Matcher::take_in_undecided() {
 
 // Without memory it stays where it is.
 void Matcher::take_in(UnexpectedMessage& message) {
-  const MessageProtocol& protocol = Rows::of(message.kind);
-  if (protocol.carries) {
-    message.kind = Kind::eager;
-    if (protocol.acknowledged) protocols_.transfers.acknowledge(message.member, message.transfer, State::done);
-    return;
+  if (message.carried) {
+    if (message.note.transfer) protocols_.transfers.acknowledge(message.member, message.note.transfer, State::done);
+    return message.make_carried();
   }
   if (!message.make_room()) return;
   auto* const taking = new (std::nothrow) SpeculativeReceive(*this, message);
   if (!taking) return;
   speculative_.push(taking->link);
   message.taking = taking;
-  message.kind = Kind::eager;
-  if (protocol.unkeep) protocol.unkeep(protocols_, message);
-  protocol.deliver(protocols_, *taking, arrived(message));
+  const Arrived as_it_came = arrived(message);
+  if (message.lies_in_buffer()) protocols_.chains.unkeep(message);
+  message.make_carried();
+  protocols_.give(*taking, as_it_came);
 }
 
 // The message is there.
@@ -162,7 +161,7 @@ void Matcher::taken_in(SpeculativeReceive& taking) {
   delete &taking;
   if (successor) {
     successor->error = message.error;
-    deliver_eager(protocols_, *successor, arrived(message));
+    protocols_.give(*successor, arrived(message));
   }
   if (successor || !wanted) free(message);
 }
@@ -174,10 +173,9 @@ void Matcher::consume(UnexpectedMessage& message, Request& receive) {
     receive.member = message.member;
     return;
   }
-  const MessageProtocol& protocol = Rows::of(message.kind);
-  if (protocol.unkeep) protocol.unkeep(protocols_, message);
+  if (message.lies_in_buffer()) protocols_.chains.unkeep(message);
   receive.error = message.error;
-  protocols_.give(receive, message.kind, arrived(message));
+  protocols_.give(receive, arrived(message));
   free(message);
 }
 

@@ -15,16 +15,15 @@ Matcher::Matcher(const MessengerLock& lock, Protocols& protocols, Counts& counts
   spare_.reserve(spare_unexpected);
 }
 
-// What lies behind the note of a record, which is the offset of a Transfer or a BuffersNote.
-Matcher::Read Matcher::read(int member, std::uint64_t word, const Record& record) {
+// pre: the record is that of a message.
+Arrived Matcher::read(int member, std::uint64_t word, const Record& record) {
   const std::size_t bytes = bytes_of(word);
-  Read found{kind_of(word), {member, record.envelope, {}, payload_of(record, bytes), bytes}};
-  if (found.kind == Kind::eager) return found;
-  const std::size_t note_bytes = found.kind == Kind::withdraw ? sizeof(BuffersNote::first) : Rows::of(found.kind).note;
-  std::memcpy(&found.message.note, found.message.payload, note_bytes);
-  found.message.payload += note_bytes;
-  found.message.bytes -= note_bytes;
-  return found;
+  Arrived message{member, record.envelope, {0, bytes, 0}, payload_of(record, bytes), bytes};
+  if (kind_of(word) == Kind::eager) return message;
+  std::memcpy(&message.note, message.payload, sizeof message.note);
+  message.payload += sizeof message.note;
+  message.bytes -= sizeof message.note;
+  return message;
 }
 
 std::int64_t Matcher::receive_at_once(int member, Envelope wanted, std::byte* to, std::uint64_t room) {
@@ -71,8 +70,7 @@ bool Matcher::receive_next(Request& receive, Guard& guard) {
   if (!record || !protocols_.channels.is_sound(member, word, *record) || kind_of(word) == Kind::withdraw ||
       !matches(receive.envelope, record->envelope))
     return false;
-  const Read found = read(member, word, *record);
-  protocols_.give(receive, found.kind, found.message);
+  protocols_.give(receive, read(member, word, *record));
   protocols_.channels.take(member, word);
   protocols_.read_what_is_there(receive, guard);
   return true;
@@ -86,22 +84,24 @@ void Matcher::cancel(Request& receive) {
 }
 
 bool Matcher::deliver(int member, std::uint64_t word, const Record& record) {
-  const Read found = read(member, word, record);
-  if (found.kind == Kind::withdraw) {
-    withdraw(member, found.message.note.first);
+  if (kind_of(word) == Kind::withdraw) {
+    std::uint64_t transfer;
+    std::memcpy(&transfer, payload_of(record, sizeof transfer), sizeof transfer);
+    withdraw(member, transfer);
     return true;
   }
+  const Arrived message = read(member, word, record);
   bool undecided = undecided_ && peer(member).undecided;  // then it stays behind those
   Tokens* asked = nullptr;
   if (posted_.size() && !undecided) {
     const Meeting met = meet(record.envelope, asked);
     undecided = met.undecided;
     if (met.receive) {
-      protocols_.give(*met.receive, found.kind, found.message);
+      protocols_.give(*met.receive, message);
       return true;
     }
   }
-  UnexpectedMessage* const unexpected = keep(found.kind, found.message);
+  UnexpectedMessage* const unexpected = keep(message);
   if (!unexpected) {
     if (asked) asked->withdraw();
     return false;
@@ -124,50 +124,39 @@ void Matcher::free(UnexpectedMessage& unexpected) {
   else delete &unexpected;
 }
 
-UnexpectedMessage* Matcher::keep(Kind kind, const Arrived& message) {
-  const MessageProtocol& protocol = Rows::of(kind);
-  const BuffersNote& note = message.note;
+UnexpectedMessage* Matcher::keep(const Arrived& message) {
   UnexpectedMessage* const unexpected = allocate();
   if (!unexpected) return nullptr;
-  unexpected->bytes = protocol.carries ? message.bytes : note.bytes;
-  if (protocol.carries && message.bytes) {
+  unexpected->note = message.note;
+  unexpected->carried = message.carried();
+  if (unexpected->carried && message.bytes) {
     if (!unexpected->make_room()) return free(*unexpected), nullptr;
     std::memcpy(unexpected->payload(), message.payload, message.bytes);
   }
   unexpected->envelope = message.envelope;
   unexpected->member = message.member;
-  unexpected->kind = kind;
-  unexpected->transfer = note.first;
-  unexpected->acknowledge = note.acknowledge != 0;
-  unexpected->name =
-      protocol.acknowledged || unexpected->acknowledge ? name_of(message.member, note.first) : Envelope{};
+  unexpected->name = message.note.transfer ? name_of(message.member, message.note.transfer) : Envelope{};
   unexpected->error = ErrorKind::none;
-  if (protocol.keep) protocol.keep(protocols_, *unexpected);
+  if (unexpected->lies_in_buffer()) protocols_.chains.keep(*unexpected);
   ++counts_.unexpected;
   unexpected_.push(*unexpected);
   return unexpected;
 }
 
 Arrived Matcher::arrived(UnexpectedMessage& message) {
-  return {message.member,
-          message.envelope,
-          {message.transfer, message.bytes, message.acknowledge},
-          message.payload(),
-          message.bytes};
+  return {message.member, message.envelope, message.note, message.payload(), message.carried ? message.note.bytes : 0};
 }
 
 void Matcher::withdraw(int member, std::uint64_t transfer) {
   UnexpectedEntry* const entry = unexpected_.find_named(name_of(member, transfer), [](const UnexpectedEntry& e) {
-    return static_cast<const UnexpectedMessage&>(e).kind != Kind::eager;
+    return static_cast<const UnexpectedMessage&>(e).note.transfer != 0;
   });
   if (!entry) return;  // matched already
   unexpected_.remove(*entry);
   auto& unexpected = static_cast<UnexpectedMessage&>(*entry);
   settle(unexpected);
-  const MessageProtocol& protocol = Rows::of(unexpected.kind);
-  if (protocol.unkeep) protocol.unkeep(protocols_, unexpected);
   free(unexpected);
-  protocol.refuse(protocols_, member, transfer);
+  protocols_.transfers.acknowledge(member, transfer, State::cancelled);
 }
 
 UnexpectedMessage* Matcher::find(const Envelope& wanted, bool take) {

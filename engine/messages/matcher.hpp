@@ -69,19 +69,14 @@ class Matcher {
     std::uint32_t straight = 0;   // receives that have looked into its ring before they were posted, or might have
     bool held = false;            // decide(): nothing of it goes on
   };
-  // A message, and what its record tells of it.
-  struct Read {
-    Kind kind;
-    Arrived message;
-  };
-  static Read read(int member, std::uint64_t word, const Record& record);
+  static Arrived read(int member, std::uint64_t word, const Record& record);
   static Arrived arrived(UnexpectedMessage& message);
   // Now and then all is polled instead, since others may wait for us.
   static constexpr unsigned straight_at_a_time = 64;
   bool receive_next(Request& receive, Guard& guard);
   UnexpectedMessage* allocate();  // nullptr without memory
   void free(UnexpectedMessage& message);
-  UnexpectedMessage* keep(Kind kind, const Arrived& message);  // nullptr without memory
+  UnexpectedMessage* keep(const Arrived& message);  // nullptr without memory
   void consume(UnexpectedMessage& message, Request& receive);
   // Of an unexpected message that its sender may take back.
   static Envelope name_of(int member, std::uint64_t transfer) { return {transfer, member, 0}; }

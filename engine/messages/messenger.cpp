@@ -78,8 +78,8 @@ void Messenger::start_matched(Request& request, UnexpectedMessage& message) {
 }
 
 bool Messenger::leave(Request& request) {
-  Guard guard(lock_);
-  return protocols_.leave(request, guard);
+  const Guard guard(lock_);
+  return protocols_.leave(request);
 }
 
 // Other threads may be at work with it: then its receiver goes by what was said when it began.
@@ -114,7 +114,7 @@ bool Messenger::probe(const Envelope& wanted, bool take, Found& found) {
   UnexpectedMessage* message = matcher_.find(wanted, take);
   if (!message && poll_locked(guard)) message = matcher_.find(wanted, take);
   if (!message) return false;
-  found = {message->envelope, message->bytes, take ? message : nullptr};
+  found = {message->envelope, message->note.bytes, take ? message : nullptr};
   return true;
 }
 

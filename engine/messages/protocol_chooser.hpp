@@ -8,8 +8,8 @@
 // the two of a pair take turns by the clock: each begins blocks in slices of its own.
 //
 // Where copy buffers have won, the receiver advises the sender to fill them without asking. The sender asks again after
-// some messages (Offers), so that the receiver can look again. A message whose sender may compute takes part in trials
-// as well, unless some senders were asked in vain; else its receiver copies it.
+// some messages (Offers), so that the receiver can look again. Of a message whose sender may compute the receiver
+// copies what it can reach, and such a message takes no part in trials.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -39,12 +39,6 @@ class ProtocolChooser {
     double leaves = 0;          // that one copy leaves behind where programs write to their buffers again
     bool staged_first = false;  // two copies should take less with that
   };
-  // Whether messages are tried whose sender does not wait for them: until some were in no call when they were asked,
-  // since they compute.
-  bool tries_unattended(std::uint64_t bytes) const { return in_vain_[bytes] < tuning::constants::slow_answers; }
-  // The receiver has waited for its answer, and then copied the message alone.
-  void asked_in_vain(std::uint64_t bytes) { in_vain_[bytes] += tries_unattended(bytes); }
-
   // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `attended`: whether
   // its sender waits for it. `turn`: whether a block may begin.
   Chosen next(std::uint64_t bytes, bool by_calls, Estimate estimate, bool attended = true, bool turn = true,
@@ -59,10 +53,11 @@ class ProtocolChooser {
       c.accepted = c.began = ~std::uint64_t{0};
       c.burst = 0;
     }
-    if (++c.burst > tuning::constants::longest_burst) c.timed = false;  // one that does not end tells nothing
+    // One that does not end, or that is not all tried, tells nothing.
+    if (++c.burst > tuning::constants::longest_burst || !attended) c.timed = false;
     const bool advised = selector.settled() && !c.timed && c.ways[selector.incumbent()] == State::staged;
     c.stands_for = advised ? tuning::constants::unasked : 1;
-    if (!attended && !c.timed) return {mapped ? State::direct : State::by_calls, false, advised};
+    if (!attended) return {mapped ? State::direct : State::by_calls, false, advised};
     const State way = c.ways[c.timed ? selector.current() : selector.incumbent()];
     if (way == State::by_calls && !by_calls) return {State::direct};
     return {way, c.timed, advised};
@@ -131,7 +126,6 @@ class ProtocolChooser {
     unsigned burst = 0;                     // messages of it so far
     bool timed = false;                     // it is
   };
-  ByMessageLength<std::uint8_t> in_vain_;
   ByMessageLength<std::unique_ptr<Cell>> cell_[2];  // by calls alone, mapped
 };
 

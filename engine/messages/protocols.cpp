@@ -1,4 +1,3 @@
-// Requests from their start by a row to their end.
 #include "engine/messages/protocols.hpp"
 
 #include <algorithm>
@@ -33,18 +32,52 @@ bool Protocols::send_at_once(int member, const Envelope& envelope, const layout:
   return data.bytes <= channels.longest_eager(member) && channels.push(member, Kind::eager, envelope, {}, data);
 }
 
-// By the protocol that costs least and can take it. False while there is no room for its record.
-bool Protocols::dispatch(Request& send) {
-  RemoteLayout where{};
-  if (send.offered.transfer) return send.protocol->start(*this, send, where) == Started::yes;
-  for (Cost cost{}; cost != Cost::never; cost = Cost(int(cost) + 1))
-    for (const MessageProtocol* const each : Rows::all) {
-      if (!each->cost || each->cost(*this, send) != cost) continue;
-      send.protocol = each;
-      const Started started = each->start(*this, send, where);
-      if (started != Started::no) return started == Started::yes;
-    }
+bool Protocols::send_eagerly(Request& send) {
+  if (!channels.push(send.member, Kind::eager, send.envelope, {}, send.data)) return false;
+  continuations.complete(send);
+  return true;
+}
+
+// Whether copy buffers are better than a single copy; `where`: where the data lies, if that had to be looked at. The
+// sender of a message may compute as soon as its call has returned, so a message that its receiver can reach or read by
+// calls goes through copy buffers only where they take all of it at once, or where its call does not return before.
+bool Protocols::goes_by_buffers(const Request& send, RemoteLayout& where) {
+  const std::uint64_t bytes = send.data.bytes;
+  if (send.member == mailboxes.me()) return false;
+  const bool whole = send.attended || bytes <= chains.longest_whole();
+  if (bytes <= limits.copied_always && whole) return true;
+  where = memory.describe(send.member, send.data);
+  if (mailboxes.process().settings().protocol == Protocol::cma) return false;
+  const bool mapped = where.place.reachable();
+  if (!mapped && !(memory.calls(send.member) && send.data.dense())) return true;
+  return whole && transfers.skips_offer(send, mapped);
+}
+
+// False while there is no buffer for it, or no room for its record.
+bool Protocols::begin_in_buffers(Request& send) {
+  if (!chains.begin(send)) return false;
+  const std::uint64_t bytes = send.data.bytes, first = send.in_buffers()->chain.first;
+  if (send.mode == Mode::synchronous || !chains.holds_whole(send)) {
+    if (transfers.offer(send, {}, first)) return true;
+  } else if (const Note note{0, bytes, first};
+             channels.push(send.member, Kind::rendezvous, send.envelope, std::as_bytes(std::span(&note, 1)), {})) {
+    in_progress.sends.push(send.under_way);
+    return true;
+  }
+  chains.take_back(send);
   return false;
+}
+
+// The cheapest way that can take it. False while there is no room for its record.
+bool Protocols::dispatch(Request& send) {
+  const std::uint64_t bytes = send.data.bytes;
+  const bool fits_record = send.mode == Mode::standard && bytes <= channels.longest_eager(send.member);
+  RemoteLayout where{};
+  if (fits_record && bytes <= limits.in_record) return send_eagerly(send);
+  const bool with_note = send.mode == Mode::synchronous && bytes <= Transfers::longest_carried;
+  if (!with_note && goes_by_buffers(send, where) && begin_in_buffers(send)) return true;
+  if (fits_record) return send_eagerly(send);
+  return transfers.offer(send, where);
 }
 
 void Protocols::start(Request& send, Guard& guard) {
@@ -54,9 +87,9 @@ void Protocols::start(Request& send, Guard& guard) {
     waiting.push(send.under_way);
     ++waiting_for_room_;
     mailboxes.wake_blocked(send.member);
-  } else if (send.in_buffers() && !send.complete()) {
-    chains.send(send, guard);
-    if (send.way == State::done) end_send(send);
+  } else if (!send.complete() && send.in_buffers()) {
+    chains.fill(send, guard);
+    if (!send.offered.transfer && send.in_buffers()->chain.at_end()) end_send(send);
   }
 }
 
@@ -83,15 +116,13 @@ bool Protocols::cancel(Request& send) {
   if (send.waits) {  // nobody has heard of it yet
     send.under_way.remove();
     --waiting_for_room_;
-    if (send.offered.transfer) transfers.take_back(send);
     send.cancelled = true;
     continuations.complete(send);
     return true;
   }
   // Only the receiver knows whether it is matched. Without room for the question the message is sent as usual.
-  const auto recall = send.protocol->recall;
-  const std::uint64_t what = recall ? recall(send) : 0;
-  if (!what) return true;
+  const std::uint64_t what = send.offered.offset;
+  if (!send.offered.transfer || send.way != State::waiting || send.withdrawn) return true;
   if (!waiting_[std::size_t(send.member)].empty() ||
       !channels.push(send.member, Kind::withdraw, send.envelope, std::as_bytes(std::span(&what, 1)), {}))
     return false;
@@ -100,13 +131,13 @@ bool Protocols::cancel(Request& send) {
   return true;
 }
 
-bool Protocols::leave(Request& send, Guard& guard) {
+bool Protocols::leave(Request& send) {
   if (send.complete()) return true;
-  const InBuffers* const part = send.offered.transfer || send.busy ? nullptr : send.in_buffers();
-  if (!part || part->chain.position < send.data.bytes) return false;
-  send.mode = Mode::standard;
-  if (chains.send(send, guard)) end_send(send);
-  return send.complete();
+  const InBuffers* const part = send.busy || send.waits ? nullptr : send.in_buffers();
+  if (!part || !part->chain.at_end()) return false;
+  abandon(send);
+  continuations.complete(send);
+  return true;
 }
 
 void Protocols::end_send(Request& request) {
@@ -118,10 +149,27 @@ void Protocols::end_send(Request& request) {
 
 // ---------------------------------------------------------------- receives
 
+void Protocols::give(Request& receive, const Arrived& message) {
+  const Note& note = message.note;
+  receive.member = message.member;
+  receive.envelope = message.envelope;
+  receive.received = std::min(note.bytes, receive.data.bytes);
+  receive.total = note.bytes;
+  if (note.bytes > receive.data.bytes) receive.error = ErrorKind::truncated;
+  if (message.carried()) {
+    if (note.transfer) transfers.acknowledge(message.member, note.transfer, State::done);
+    layout::scatter(receive.data, 0, message.payload, receive.received);
+    return continuations.complete(receive);
+  }
+  receive.under_way.owner = &receive;
+  if (note.transfer) transfers.accept(*this, receive, note);
+  else chains.accept(receive, note.first, note.bytes);
+}
+
 // What is there already is read at once.
 void Protocols::read_what_is_there(Request& receive, Guard& guard) {
   if (!receive.under_way.linked() || receive.way != State::staged) return;
-  receive.protocol->receive(*this, receive, guard);
+  chains.drain(receive, guard);
   if (receive.way == State::done) end_receive(receive);
 }
 
@@ -138,10 +186,19 @@ bool Protocols::go_on(Guard& guard, bool all) {
   if (waiting_for_room_) flush_waiting();
   bool progress = transfers.take_answers(*this);
   progress |= in_progress.receives.go_on(
-      all, [&](Request& request) { return request.protocol->receive(*this, request, guard); },
+      all,
+      [&](Request& request) {
+        return request.in_blocks() ? transfers.receive_blocks(*this, request, guard) : chains.drain(request, guard);
+      },
       [&](Request& request) { end_receive(request); });
   progress |= in_progress.sends.go_on(
-      all, [&](Request& request) { return request.protocol->send(*this, request, guard); },
+      all,
+      [&](Request& request) {
+        if (request.in_blocks()) return transfers.send_blocks(*this, request, guard);
+        const bool filled = chains.fill(request, guard);
+        if (request.in_buffers()->chain.at_end()) request.way = State::done;
+        return filled || request.way == State::done;
+      },
       [&](Request& request) { end_send(request); });
   if (transfers.any_retired()) transfers.reclaim();
   return progress;

@@ -32,9 +32,11 @@ class Member {
 // How far one side has come with a chain of copy buffers (copy_chains.hpp).
 struct Chain {
   std::uint64_t first = 0, buffer = 0;  // names of buffers (of_receiver); `buffer`: where it is, 0: none yet
-  std::uint64_t position = 0;           // bytes of the message that are through
+  std::uint64_t length = 0;             // bytes of the message that move
+  std::uint64_t position = 0;           // of these, that are through
   std::uint32_t in_buffer = 0;          // bytes of this buffer
   std::uint32_t ticks = 0;              // receiver: what emptying it has taken so far, if it is a sample
+  bool at_end() const { return position == length; }
 };
 
 // Tokens that stand for messages of ours with one tag where receives are posted as well (elsewhere.cpp): one for each
@@ -84,7 +86,6 @@ struct Elsewhere {
 };
 
 struct Request;
-struct MessageProtocol;
 
 // What could not go on, asked again in every poll, under the messenger's lock.
 struct Stalled {
@@ -104,15 +105,14 @@ struct Follower {
   ~Follower() = default;
 };
 
-// ---- what a protocol has to remember of a request that is under way by it
+// ---- what there is to remember of a request that is under way
 
 // Copy buffers: how far this side has come (copy_chains.hpp).
 struct InBuffers {
   Chain chain;
-  std::uint8_t kind = 0;      // sender: of copying::handover_kinds
-  bool sampled = false;       // sender: the costs of its present buffer are taken
-  bool acknowledged = false;  // sender: the receiver acknowledges the match
-  bool filled = false;        // sender: all is
+  std::uint8_t kind = 0;  // sender: of copying::handover_kinds
+  bool sampled = false;   // sender: the costs of its present buffer are taken
+  bool held = false;      // sender: its first buffer was held before (held_buffers.hpp)
 };
 
 // One copy, in blocks that both sides claim (transfers.hpp).
@@ -124,13 +124,13 @@ struct InBlocks {
   std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };
 
-// A Transfer, by which sender and receiver agree on a protocol when the message is matched (transfers.hpp).
+// A Transfer, by which sender and receiver agree on how the message moves when it is matched (transfers.hpp).
 struct Offered {
   Transfer* transfer = nullptr;  // in the sender's segment; nullptr: there is none
   std::uint64_t offset = 0;      // sender: of the Transfer
   reach::InFlightBuffers::Slot* slot = nullptr;
   bool looked_at = false;      // sender: its answer is looked for in every poll (answers.cpp)
-  bool tried = false;          // receiver: the protocol was chosen by trials (protocol_chooser.hpp)
+  bool tried = false;          // receiver: trials chose how it moves (protocol_chooser.hpp)
   bool mapped = true;          // of those: whether the sender's memory is
   std::uint64_t accepted = 0;  // receiver: when, if it is timed; ns
   std::uint64_t asked = 0;     // receiver: ns from there until copy buffers began to be filled
@@ -141,7 +141,6 @@ struct Course {
   [[gnu::always_inline]] Course() {}  // as `= default` it would clear the room of the variant as well
   ErrorKind error = ErrorKind::none;
   State way = State::waiting;
-  const MessageProtocol* protocol = nullptr;  // by which it is announced, then by which it moves (protocols.hpp)
   bool cancelled = false;
   bool posted = false;             // in the list of posted receives
   bool busy = false;               // a thread copies for it, outside of the lock
@@ -149,7 +148,7 @@ struct Course {
   bool withdrawn = false;          // a send that has asked for its message back
   bool claimed = false;            // by a message that stays undecided until the rank is back
   std::uint64_t received = 0;      // bytes, after completion
-  std::uint64_t total = 0;         // receiver: bytes that the sender sends; known where it is cut short, or staged
+  std::uint64_t total = 0;         // receiver: bytes that the sender sends
   std::optional<int> promised;     // to messages with that tag: their token has met it there
   Elsewhere* elsewhere = nullptr;  // where it is posted as well, from Matcher::take_out on
   Link under_way;                  // in the list of transfers, or of sends that wait for room
@@ -197,18 +196,20 @@ struct UnexpectedMessage : UnexpectedEntry {
   Tokens* asked = nullptr;               // then
   SpeculativeReceive* taking = nullptr;  // while it is received into its payload
   ErrorKind error = ErrorKind::none;     // of that
-  Kind kind = Kind::none;
-  std::uint64_t bytes = 0;              // of the message
-  std::uint64_t transfer = 0;           // offset of the Transfer, or of the first buffer, in the sender's segment
-  bool acknowledge = false;             // its match, in copy buffers
+  Note note{};
+  bool carried = false;                 // it is here, in the payload
   std::unique_ptr<std::byte[]> longer;  // payload that does not fit `shorter`
   std::byte shorter[64];
-  bool fits() const { return bytes <= sizeof shorter; }
-  // For `bytes` of payload; false without memory.
+  bool fits() const { return note.bytes <= sizeof shorter; }
+  // Of a sender that is through with it, and may want its buffer back.
+  bool lies_in_buffer() const { return note.first && !note.transfer; }
+  // For the message; false without memory.
   bool make_room() {
-    if (!fits()) longer.reset(new (std::nothrow) std::byte[bytes]);
+    if (!fits()) longer.reset(new (std::nothrow) std::byte[note.bytes]);
     return fits() || longer;
   }
+  // It is: its sender has heard that it is matched, or does not ask.
+  void make_carried() { carried = true, note = {0, note.bytes, 0}; }
   std::byte* payload() { return fits() ? shorter : longer.get(); }
 };
 

@@ -23,12 +23,6 @@ std::uint64_t block_for(std::uint64_t bytes) {
 
 std::uint32_t parts(std::uint64_t bytes, std::uint64_t each) { return std::uint32_t((bytes + each - 1) / each); }
 
-// Throws std::bad_alloc.
-const MessageProtocol& first_that_fits(Protocols& protocols, Request& request) {
-  return **std::ranges::find_if(
-      Rows::all, [&](const MessageProtocol* each) { return each->fits && each->fits(protocols, request); });
-}
-
 }  // namespace
 
 Transfers::Transfers(Mailboxes& mailboxes, Channels& channels, RemoteMemory& memory, InProgress& in_progress,
@@ -71,24 +65,26 @@ Transfer* Transfers::make(std::uint64_t& offset) {
 }
 
 // False without memory.
-bool Transfers::begin(Request& request, const RemoteLayout& where) try {
+bool Transfers::begin(Request& request, const RemoteLayout& where, std::uint64_t first) try {
   if (!(request.offered.transfer = make(request.offered.offset))) return false;
   request.offered.slot = in_flight_buffers_.note(request.data.begin(), request.data.span());
   Transfer& t = *request.offered.transfer;
   t.bytes = request.data.bytes;
   t.own = &request;
   t.attended.store(request.attended, std::memory_order_relaxed);
-  t.from = where.size ? where : memory_.describe(request.member, request.data);
+  if (where.size) t.from = where;
+  else if (!first) t.from = memory_.describe(request.member, request.data);
   return true;
 } catch (const std::bad_alloc&) {
-  if (request.offered.transfer) take_back(request);
-  request.offered.transfer = nullptr;
+  take_back(request);
   return false;
 }
 
+// Nobody has heard of it.
 void Transfers::take_back(Request& request) {
   in_flight_buffers_.put_back(request.offered.slot);
   free_.push_back(request.offered.offset);
+  request.offered = {};
 }
 
 bool Transfers::skips_offer(const Request& request, bool mapped) {
@@ -101,15 +97,15 @@ bool Transfers::skips_offer(const Request& request, bool mapped) {
 void Transfers::begin_send(Protocols& protocols, Request& request) {
   const Transfer& t = *request.offered.transfer;
   if (t.advised) peer_[std::size_t(request.member)].offers.advised(t.bytes, t.from.place.reachable());
-  const MessageProtocol& protocol = *(request.protocol = &Rows::of(request.way));
-  if (!protocol.copy) {
-    request.part.emplace<InBuffers>();
+  if (request.way == State::staged) {
+    if (!request.in_buffers()) request.part.emplace<InBuffers>();
+    request.in_buffers()->chain.length = t.length;
     return;
   }
   InBlocks& part = request.part.emplace<InBlocks>();
   part.blocks = parts(t.length, t.block_bytes);
   try {
-    part.helps = protocol.helps(protocols, request);
+    part.helps = single_copy(request.way).helps(protocols, request);
   } catch (const std::bad_alloc&) {  // its receiver does it alone
   }
 }
@@ -135,8 +131,7 @@ void Transfers::retire(Request& request) {
 void Transfers::give_up(Request& request) {
   Transfer& t = *request.offered.transfer;
   t.own = nullptr;
-  if (request.waits) free_.push_back(request.offered.offset);  // nobody has heard of it
-  else if (!t.listed) retired_.push_back(request.offered.offset);
+  if (!t.listed || request.way != State::waiting) retired_.push_back(request.offered.offset);
 }
 
 void Transfers::reclaim() {
@@ -156,45 +151,40 @@ void Transfers::reclaim() {
 
 // ---------------------------------------------------------------- the receiver's side
 
-void Transfers::accept(Protocols& protocols, Request& request, const Arrived& message) {
-  const int member = message.member;
-  const std::uint64_t transfer = message.note.first;
-  Transfer& t = of(member, transfer);
-  request.member = member;
-  request.envelope = message.envelope;
+void Transfers::accept(Protocols& protocols, Request& request, const Note& note) {
+  const int member = request.member;
+  Transfer& t = of(member, note.transfer);
   request.offered.transfer = &t;
-  request.received = std::min(t.bytes, request.data.bytes);
-  if (t.bytes > request.data.bytes) request.error = ErrorKind::truncated, request.total = t.bytes;
-  request.under_way.owner = &request;
+  if (note.first) {
+    t.length = note.bytes;  // its sender may have filled all
+    protocols.chains.accept(request, note.first, note.bytes);
+    return answer(member, note.transfer, State::staged);
+  }
   if (request.received == 0) {
-    acknowledge(member, transfer, State::done);
+    acknowledge(member, note.transfer, State::done);
+    request.offered.transfer = nullptr;
     return continuations_.complete(request);
   }
   t.length = request.received;
   t.block_bytes = block_for(t.length);
   request.part.emplace<InBlocks>();
-  try {
-    prepare(request, choose(protocols, request));
-  } catch (const std::bad_alloc&) {  // this one needs nothing but the sender's copy buffers
-    prepare(request, Rows::staged);
+  const State state = choose(protocols, request);
+  if (state == State::staged) {
+    protocols.chains.accept(request, 0, t.length);
+  } else {
+    ++(counts_.*single_copy(state).count);
+    counts_.bytes += t.length;
+    in_progress_.receives.push(request.under_way);
   }
-  ++(counts_.*request.protocol->count);
-  counts_.bytes += t.length;
-  in_progress_.receives.push(request.under_way);
-  answer(member, transfer, request.way);
+  answer(member, note.transfer, state);
 }
 
-// What a state publishes.
-void Transfers::prepare(Request& request, const MessageProtocol& protocol) {
-  request.protocol = &protocol;
-  request.way = protocol.state;
-  if (!protocol.copy) {
-    request.part.emplace<InBuffers>();  // its sender has the say
-    return;
-  }
+// What the state of a single copy publishes.
+void Transfers::prepare(Request& request, State state) {
+  request.way = state;
   Transfer& t = *request.offered.transfer;
   InBlocks& part = *request.in_blocks();
-  if (&protocol != &Rows::direct) part.mapping.reset();
+  if (state != State::direct) part.mapping.reset();
   part.blocks = parts(t.length, t.block_bytes);
   t.claims.store(1, std::memory_order_relaxed);  // the first block is ours, without a contest
   part.has_first = true;
@@ -202,51 +192,25 @@ void Transfers::prepare(Request& request, const MessageProtocol& protocol) {
   t.to.address = std::uint64_t(request.data.address);
 }
 
-bool Transfers::ask_no_more(Protocols& protocols, Request& request) {
-  Offered& offered = request.offered;
-  Transfer& t = *offered.transfer;
-  const bool may_compute = offered.tried && !t.attended.load(std::memory_order_relaxed);
-  if (!offered.accepted || !may_compute || t.state.load(std::memory_order_relaxed) != State::staged) return false;
-  if (waiting::nanoseconds() - offered.accepted < std::uint64_t(tuning::constants::slow_answer)) return false;
-  offered.accepted = 0;  // asked once, and a time that tells nothing
-  bool changed = false;
-  try {
-    request.part.emplace<InBlocks>();
-    const MessageProtocol& instead = first_that_fits(protocols, request);
-    if (&instead != &Rows::staged) {
-      prepare(request, instead);
-      changed = change_state(t, instead.state);
-    }
-    if (changed) --counts_.staged, ++(counts_.*instead.count);
-  } catch (const std::bad_alloc&) {  // it waits for its sender
-  }
-  if (!changed) {
-    prepare(request, Rows::staged);
-    return false;
-  }
-  peer_[std::size_t(request.member)].chooser.asked_in_vain(request.received);
-  return true;
-}
-
-// The first one that fits, or what trials say.
-const MessageProtocol& Transfers::choose(Protocols& protocols, Request& request) try {
+// The first single copy that fits, unless trials say otherwise. A sender that may compute is not asked for copy
+// buffers, since its message would wait for its next call.
+State Transfers::choose(Protocols& protocols, Request& request) try {
   Transfer& t = *request.offered.transfer;
   // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
   request.offered.slot = in_flight_buffers_.note(request.data.begin(), request.data.span());
-  const MessageProtocol& first = first_that_fits(protocols, request);
-  if (&first == &Rows::staged) {
+  const SingleCopy* const first = single_copy_for(protocols, request);
+  State state = first ? first->state : State::staged;
+  if (!first) {
     t.advised = tries_ways_ && !t.from.place.reachable();  // there is no choice
   } else if (tries_ways_ && request.member != mailboxes_.me()) {
-    const bool attended = t.attended.load(std::memory_order_relaxed), mapped = &first == &Rows::direct;
-    const ProtocolChooser& chooser = peer_[std::size_t(request.member)].chooser;
-    if (attended ||
-        (request.received <= protocols.chains.longest_whole() && chooser.tries_unattended(request.received)))
-      return Rows::of(try_way(request, !mapped || Rows::cma.fits(protocols, request), attended, mapped));
+    const bool mapped = state == State::direct;
+    const bool by_calls = !mapped || single_copy(State::by_calls).fits(protocols, request);
+    state = try_way(request, by_calls, t.attended.load(std::memory_order_relaxed), mapped);
   }
-  return first;
+  if (state != State::staged) prepare(request, state);
+  return state;
 } catch (const std::bad_alloc&) {  // this one needs nothing but the sender's copy buffers
-  request.offered.tried = false;
-  return Rows::staged;
+  return State::staged;
 }
 
 // What figures say of one copy and of two, if programs write to their buffers again.
@@ -290,7 +254,7 @@ bool Transfers::copy_block(Protocols& protocols, Request& request, Guard& guard,
   const std::uint64_t position = nth * t.block_bytes, bytes = std::min(t.block_bytes, t.length - position);
   request.busy = true;
   guard.let_go();
-  const bool good = request.protocol->copy(protocols, request, position, bytes, from_back);
+  const bool good = single_copy(request.way).copy(protocols, request, position, bytes, from_back);
   guard.take();
   request.busy = false;
   if (!good) request.error = ErrorKind::broken;
@@ -311,7 +275,7 @@ bool Transfers::receive_blocks(Protocols& protocols, Request& request, Guard& gu
 }
 
 void Transfers::report(const Request& request, const ProtocolChooser& chooser) const try {
-  const auto name = [](State way) { return Rows::of(way).name; };
+  const auto name = [](State way) { return way == State::staged ? "staged" : single_copy(way).name; };
   log_line(LogLevel::info, "messages of %llu bytes from member %d: %s",
            static_cast<unsigned long long>(request.received), int(request.member),
            chooser.describe(request.received, request.offered.mapped, name).c_str());

@@ -1,20 +1,17 @@
-// Messages that stay where they are until they are matched, and then move as their receiver says.
+// Messages whose receiver tells the sender that, and how, they go on once they are matched.
 //
 //   sender                                            receiver
 //   Transfer {bytes, from: where the data lies}
-//   record (transfer) ------------------------------> waits for its receive, if there is none
-//                                                     chooses a protocol, and answers (answers.cpp):
-//   direct.cpp, cma.cpp: blocks claimed from either end
+//   record (rendezvous) ----------------------------> waits for its receive, if there is none
+//                                                     chooses, and answers (answers.cpp):
+//   direct, by_calls: blocks claimed from either end (single_copy.hpp)
 //                     <-- state, to, length ----------
 //   claims from the back, copies, back += 1           claims from the front, copies, front += 1
 //   front + back == blocks: buffer is free            front + back == blocks: message is there, released = 1
-//   staged.cpp: copy buffers (copy_chains.hpp), where the receiver finds them cheaper
-//                     <-- state: staged --------------
-//   state: staged to taken, by compare and exchange,
-//     fills them
-//   or is in no call for a while                      state: staged to direct or by_calls, by compare and exchange
-//
-// So a sender that may compute meanwhile can be asked as well, and its message does not wait for its next call.
+//   staged: copy buffers (copy_chains.hpp), where the record names one, or the receiver finds them cheaper
+//                     <-- state ----------------------
+//   first: names the first, unless the record did     reads them; released = 1
+//   done, cancelled: the record carried the message, or the sender has withdrawn it
 //
 // The sender reuses the Transfer once `released` is 1. Everything that a side stores in the Transfer is published by
 // state (receiver), back (sender) or the record (sender, at first).
@@ -31,35 +28,11 @@
 #include "engine/messages/lock.hpp"
 #include "engine/messages/protocol_chooser.hpp"
 #include "engine/messages/remote_memory.hpp"
+#include "engine/messages/single_copy.hpp"
 
 namespace nearfield::messages {
 
-struct Arrived;
 struct Protocols;
-
-// Whether a protocol has taken a message.
-enum class Started : std::uint8_t {
-  no,       // it cannot
-  no_room,  // it can, later: the message waits
-  yes,
-};
-
-// Sender: how the message goes on. If that is staged, its receiver cannot change its mind any more.
-inline State take_state(Transfer& transfer) {
-  State seen = transfer.state.load(std::memory_order_acquire);  // SYNC: transfer-state
-  if (seen != State::staged) return seen;
-  // SYNC: transfer-state
-  const bool first = transfer.state.compare_exchange_strong(seen, State::taken, std::memory_order_acquire);
-  return first ? State::staged : seen;
-}
-
-// Receiver: whether it goes on so instead, since the sender has not seen that it was asked for copy buffers.
-// pre: all that this state publishes is there.
-inline bool change_state(Transfer& transfer, State instead) {
-  State asked = State::staged;
-  // SYNC: transfer-state
-  return transfer.state.compare_exchange_strong(asked, instead, std::memory_order_release, std::memory_order_relaxed);
-}
 
 class Transfers {
  public:
@@ -70,9 +43,12 @@ class Transfers {
   bool add();
 
   // ---- sender
-  // The record of its Transfer, `with` data of the message or none. `where`: where the data lies, if that was looked
-  // at.
-  Started offer(Request& request, const RemoteLayout& where, Kind kind, const layout::Data& with);
+  // Bytes that the record of a Transfer carries.
+  static constexpr std::uint64_t longest_carried = 512 - sizeof(Note);
+  // The record of a message with a Transfer. `where`: where the data lies, if that was looked at; `first`: names the
+  // copy buffer in which it begins, 0: none. False while there is no room for it; one for which there will be none ends
+  // with an error.
+  bool offer(Request& request, const RemoteLayout& where, std::uint64_t first = 0);
   // Whether any has come. What is answered is under way then, or complete.
   bool take_answers(Protocols& protocols);
   bool any_offered() const { return !offered_.empty() || !listed_.empty(); }
@@ -85,8 +61,6 @@ class Transfers {
   void stop_looking(Request& request);
   // One step of blocks that both sides copy; whether it moved.
   bool send_blocks(Protocols& protocols, Request& request, Guard& guard);
-  // Nobody has heard of it.
-  void take_back(Request& request);
   // Nothing of the user's buffer is needed any more; the receiver may still look at the Transfer.
   void retire(Request& request);
   void give_up(Request& request);
@@ -96,24 +70,22 @@ class Transfers {
   bool skips_offer(const Request& request, bool mapped);
 
   // ---- receiver
-  void accept(Protocols& protocols, Request& request, const Arrived& message);
+  void accept(Protocols& protocols, Request& request, const Note& note);
   bool receive_blocks(Protocols& protocols, Request& request, Guard& guard);
-  // Its sender was asked for copy buffers and has not begun. Whether the message goes on without them, because that
-  // lasts too long.
-  bool ask_no_more(Protocols& protocols, Request& request);
   // The last answer to this Transfer. After it, an unlisted Transfer may already be another message's.
   void acknowledge(int member, std::uint64_t transfer, State state);
   void release(Request& request);
   void forget(const Request& request);
-  Transfer& of(int member, std::uint64_t offset) const { return mailboxes_.at<Transfer>(member, offset); }
 
  private:
+  Transfer& of(int member, std::uint64_t offset) const { return mailboxes_.at<Transfer>(member, offset); }
   Transfer* make(std::uint64_t& offset);
-  bool begin(Request& request, const RemoteLayout& where);
+  bool begin(Request& request, const RemoteLayout& where, std::uint64_t first);
+  void take_back(Request& request);
   void take_answer(Protocols& protocols, Request& request);
   void begin_send(Protocols& protocols, Request& request);
-  const MessageProtocol& choose(Protocols& protocols, Request& request);
-  void prepare(Request& request, const MessageProtocol& protocol);
+  State choose(Protocols& protocols, Request& request);
+  void prepare(Request& request, State state);
   ProtocolChooser::Estimate estimate(const reach::MemoryMapper& mapper, double bytes) const;
   State try_way(Request& request, bool by_calls, bool attended, bool mapped);
   void report(const Request& request, const ProtocolChooser& chooser) const;

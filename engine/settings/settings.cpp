@@ -242,10 +242,10 @@ constexpr SettingRow rows[] = {
       "bytes up to which a send never waits for its receiver, whatever that does: without a copy buffer such a message "
       "travels with its envelope"},
      into<&Settings::eager_bytes>},
-    {{"NEARFIELD_YOUNG", "8", first_rank,
+    {{"NEARFIELD_DEFER", "8", first_rank,
       "so many collective calls of a communicator that the program has made the host serves before it gets memory of "
       "its own for them; `0`: none"},
-     into<&Settings::young_calls>},
+     into<&Settings::deferred_calls>},
     {{"NEARFIELD_WAIT", "auto", each_rank,
       "`spin`, `yield` or `sleep` instead of what the number of ranks and CPUs suggests"},
      into<&Settings::wait>},

@@ -52,7 +52,7 @@ struct Settings {
   Protocol protocol{};
   Publishing publishing{};
   std::uint64_t eager_bytes{};
-  std::uint64_t young_calls{};
+  std::uint64_t deferred_calls{};
   Machine machine;         // its figures, for the choice of algorithms
   bool calibrate = false;  // ranks measure and store unknown figures
   std::string record;      // directory of the recording

@@ -55,7 +55,7 @@ struct Plan {
   std::uint32_t one_group, group, package;  // Shape's
   double ranks_per_cpu;                     // 1 where every member has a CPU of its own
   std::uint32_t check;                      // 1: before each call the calls of all members are compared
-  std::uint32_t young;         // of the world's team: number of calls the host serves before a communicator gets a team
+  std::uint32_t deferred;      // of the world's team: number of calls the host serves before a communicator gets a team
   std::uint64_t buffer_bytes;  // one staging buffer
   Machine machine;             // its figures
   PairStates states;           // Shape::states

@@ -116,8 +116,8 @@ void Process::place_heap() {
     trouble = "there is no shared heap";
   } else if (!nodes.empty()) {
     nearfield_heap_placement placement{};
-    for (const int process : std::span(nodes).first(wish->interleave ? nodes.size() : 1))
-      if (process < int(8 * sizeof placement.nodes)) placement.nodes[process / 64] |= std::uint64_t{1} << process % 64;
+    for (const int node : std::span(nodes).first(wish->interleave ? nodes.size() : 1))
+      if (node < int(8 * sizeof placement.nodes)) placement.nodes[node / 64] |= std::uint64_t{1} << node % 64;
     placement.most = wish->most;
     placement.rest = others.empty() ? -1 : others[0];
     if (auto placed = heap->place(placement); !placed) trouble = placed.error().text;
@@ -148,12 +148,12 @@ void Process::tune(int sharing_ranks, bool one_group) {
   // which one call wakes together, it costs least to sleep at once.
   const bool apart = policy_.oversubscribed && !one_group;
   policy_.patience =
-      apart ? policy_.in_company : waiting::Policy::Patience{policy_.oversubscribed ? 100u : 2000u, 1'000'000};
+      apart ? policy_.contended : waiting::Policy::Patience{policy_.oversubscribed ? 100u : 2000u, 1'000'000};
   policy_.apart = apart;
   policy_.sleep_at_once = apart && sharing_ranks >= 12 * cpus_.available();
-  policy_.company = nullptr;
+  policy_.contention = nullptr;
   switch (settings_.wait) {
-    case WaitStyle::automatic: policy_.company = &company_; break;
+    case WaitStyle::automatic: policy_.contention = &contention_; break;
     case WaitStyle::spin:
       policy_.oversubscribed = false;
       policy_.may_sleep = false;

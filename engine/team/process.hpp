@@ -64,7 +64,7 @@ class Process {
   void leave();
   ProcessHeader& header() { return header_at(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
-  const waiting::Company& company() const { return company_; }
+  const waiting::Contention& contention() const { return contention_; }
 
   // Hang reporter that blocked waits register with; may be null. Never destroyed.
   hang_report::HangReporter* hang_reporter() const { return hang_reporter_; }
@@ -103,7 +103,7 @@ class Process {
   int shared_cache_ = -1, shared_package_ = -1, scheduling_group_ = 0;
   Machine machine_;
   waiting::Policy policy_;
-  waiting::Company company_{waiting::delay_of_this_thread, waiting::log_company};
+  waiting::Contention contention_{waiting::delay_of_this_thread, waiting::log_contention};
   int sharing_ranks_ = 0;
   std::mutex copy_buffers_mutex_;
   memory::Allowance collapsing_;

@@ -24,25 +24,26 @@ std::uint64_t delay_of_this_thread() noexcept {
   return delay ? std::strtoull(delay, nullptr, 10) : 0;
 }
 
-// A beginning and its end, and then no more for a while: company comes and goes some hundred times a second where a
+// A beginning and its end, and then no more for a while: contention comes and goes some hundred times a second where a
 // neighbour works now and then.
-void log_company(bool begun, const Company& company, std::uint64_t now) noexcept {
+void log_contention(bool begun, const Contention& contention, std::uint64_t now) noexcept {
   constexpr std::uint64_t quiet = 10'000'000'000;
-  auto& next = globals().company_line_due;
-  auto& end_wanted = globals().company_end_wanted;
-  const auto times = (unsigned long long)company.begun();
-  const double seconds = double(company.lasted(now)) * 1e-9;
+  auto& next = globals().contention_line_due;
+  auto& end_wanted = globals().contention_end_wanted;
+  const auto times = (unsigned long long)contention.begun();
+  const double seconds = double(contention.lasted(now)) * 1e-9;
   if (!begun) {
     if (end_wanted.exchange(false, std::memory_order_relaxed))
-      log_line(LogLevel::info, "this process has its CPUs to itself again (company so far: %llu times, %.3f s)", times,
-               seconds);
+      log_line(LogLevel::info, "this process has its CPUs to itself again (contention so far: %llu times, %.3f s)",
+               times, seconds);
     return;
   }
   std::uint64_t due = next.load(std::memory_order_relaxed);
   if (now < due || !next.compare_exchange_strong(due, now + quiet, std::memory_order_relaxed)) return;
   end_wanted.store(true, std::memory_order_relaxed);
-  log_line(LogLevel::info, "others want the CPUs of this process: its waits sleep (company so far: %llu times, %.3f s)",
-           times, seconds);
+  log_line(LogLevel::info,
+           "others want the CPUs of this process: its waits sleep (contention so far: %llu times, %.3f s)", times,
+           seconds);
 }
 
 std::uint32_t pauses_in(std::uint64_t wanted) noexcept {

@@ -22,7 +22,7 @@
 #include "engine/base/function_ref.hpp"
 #include "engine/base/yield.hpp"
 #include "engine/processor/processor.h"
-#include "engine/waiting/company.hpp"
+#include "engine/waiting/contention.hpp"
 #include "engine/waiting/progress.hpp"
 #include "engine/waiting/wake_word.hpp"
 
@@ -46,10 +46,10 @@ struct Policy {
     std::uint64_t awake;       // and nanoseconds
   } patience{200, 1'000'000};
   // The same while others want the CPUs; of waits for the host, whose messages ring nobody.
-  Patience in_company{8, 10'000}, in_company_for_host{8, 100'000};
-  bool sleep_at_once = false;  // where everybody waits for one event
-  bool apart = false;          // yields hand the CPU on late (team::Process::tune)
-  Company* company = nullptr;  // who tells whether CPUs that are its own are wanted by others
+  Patience contended{8, 10'000}, contended_for_host{8, 100'000};
+  bool sleep_at_once = false;        // where everybody waits for one event
+  bool apart = false;                // yields hand the CPU on late (team::Process::tune)
+  Contention* contention = nullptr;  // who tells whether CPUs that are its own are wanted by others
 };
 
 using nearfield::nanoseconds;
@@ -131,28 +131,28 @@ template <class Flag>
     next_inspection = now + between_inspections;
   };
   bool eager = waiter.eager();
-  Company* const company = policy.oversubscribed ? nullptr : policy.company;
-  bool in_company = company && company->there(start);
-  if (!policy.oversubscribed && !in_company) {
+  Contention* const contention = policy.oversubscribed ? nullptr : policy.contention;
+  bool contended = contention && contention->there(start);
+  if (!policy.oversubscribed && !contended) {
     std::uint64_t looked = start;
     for (std::uint32_t i = 0; i < policy.spins; ++i) {
       processor::pause();
       if (flag()) return;
       if (eager || (i & 63) == 63) waiter.turn();
-      if (company && (i & 31) == 31) {
+      if (contention && (i & 31) == 31) {
         const std::uint64_t now = nanoseconds();
-        in_company = now - start < Company::interrupted    ? company->there(now)
-                     : now - looked < Company::interrupted ? company->look(now)
-                                                           : company->after_gap(now, now - looked);
-        if (in_company) break;
+        contended = now - start < Contention::interrupted    ? contention->there(now)
+                    : now - looked < Contention::interrupted ? contention->look(now)
+                                                             : contention->after_gap(now, now - looked);
+        if (contended) break;
         looked = now;
       }
     }
   }
-  const Policy::Patience& patience = waiter.host == HostStep::by_flag ? policy.in_company_for_host : policy.in_company;
+  const Policy::Patience& patience = waiter.host == HostStep::by_flag ? policy.contended_for_host : policy.contended;
   for (std::uint32_t i = 0; eager || !policy.sleep_at_once; ++i) {
     // With a CPU of its own a rank that the host needs waits as the host does.
-    if (policy.oversubscribed || in_company || !eager || (i & 15) == 15) yield();
+    if (policy.oversubscribed || contended || !eager || (i & 15) == 15) yield();
     if (flag()) return;
     if (eager || (i & 15) == 15) {
       waiter.turn();
@@ -161,11 +161,11 @@ template <class Flag>
     if ((i & 31) == 31) {
       inspect();
       eager = waiter.eager();
-      if (company) in_company = company->look(nanoseconds());
+      if (contention) contended = contention->look(nanoseconds());
     }
-    const Policy::Patience& most = in_company ? patience : policy.patience;
+    const Policy::Patience& most = contended ? patience : policy.patience;
     const bool tired = i >= most.yields && (!most.awake || nanoseconds() - start > most.awake);
-    if (policy.may_sleep && tired && (!eager || policy.apart || in_company)) break;
+    if (policy.may_sleep && tired && (!eager || policy.apart || contended)) break;
   }
   // Whoever ends a wait for everybody does so by a read-modify-write, which is a fence: no wake is missed. (A short
   // sleep also programs a timer, which is a trap to the hypervisor on virtual machines.)
@@ -193,9 +193,9 @@ template <class Flag>
     moved |= waiter.turn();
     nap = moved ? first_nap : nap < 8'000'000 ? 2 * nap : nap;
     if (moved) moved_last = nanoseconds();
-    if (company) {
-      company->has_slept();
-      if (const std::uint64_t now = nanoseconds(); company->there(now)) company->look(now);
+    if (contention) {
+      contention->has_slept();
+      if (const std::uint64_t now = nanoseconds(); contention->there(now)) contention->look(now);
     }
     if (flag()) return;
     inspect();

@@ -159,13 +159,13 @@ using messages::Record;
 
 // A record whose length or note leads nowhere, for a cell.
 void damage(Cell& cell, Changing& changing) {
-  constexpr Kind with_note[] = {Kind::eager_synchronous, Kind::buffers, Kind::transfer, Kind::fastbox};
+  constexpr Kind with_note[] = {Kind::rendezvous, Kind::fastbox};
   std::uint64_t note[3] = {~changing.below(1ul << 62), changing.below(~0ul), changing.below(2)};
   std::size_t bytes = 24;
-  Kind kind = with_note[changing.below(4)];
+  Kind kind = with_note[changing.below(2)];
   switch (changing.below(4)) {
     case 0: kind = Kind::eager, bytes = messages::cell_payload + 1 + changing.below(60'000'000); break;
-    case 1: kind = Kind(changing.below(2) ? 0 : 8 + changing.below(8)), bytes = changing.below(100); break;
+    case 1: kind = Kind(changing.below(2) ? 0 : 6 + changing.below(10)), bytes = changing.below(100); break;
     case 2: bytes = kind == Kind::fastbox ? 16 : 8; break;
     default: bytes = kind == Kind::fastbox ? 16 : 24; break;
   }

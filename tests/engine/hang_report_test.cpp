@@ -56,13 +56,13 @@ TEST(Report, GroupsWhoWaitsForTheSame) {
 
 TEST(Report, SaysWhoseCpusOthersWant) {
   std::vector<ProcessSeen> all = {process(0, waiting(barrier, collective(7), {1})), process(1, {})};
-  all[0].threads[0].what.company = 1;
+  all[0].threads[0].what.contention = 1;
   has(text(all),
       "rank 0 (process 100) waits in MPI_Barrier on communicator 0007 of 4 ranks, its CPUs wanted by others");
-  // Who waits in company waits with the others.
+  // Who waits under contention waits with the others.
   all = {process(0, waiting(barrier, collective(7), {2})), process(1, waiting(barrier, collective(7), {2})),
          process(2, {})};
-  all[1].threads[0].what.company = 1;
+  all[1].threads[0].what.contention = 1;
   has(text(all), "ranks 0, 1 wait in MPI_Barrier on communicator 0007 of 4 ranks, the CPUs of rank 1 wanted by others");
 }
 

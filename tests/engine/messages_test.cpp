@@ -597,6 +597,36 @@ std::uint64_t receive_word(Messenger& m, int tag) {
 }
 
 // Which of thousands is matched next is nobody's guess: the receiver says so, and the sender's next poll knows.
+TEST(Messages, CancelledOnesGiveBackTheirBuffers) {
+  EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
+              std::vector<std::byte> memory(5 << 10);
+              // More than all buffers together could hold.
+              const std::uint64_t rounds = 2 * m.process().copy_buffers().span() / memory.size();
+              bool good = true;
+              Messenger::Found found;
+              for (std::uint64_t i = 0; i < rounds && rank == 0; ++i) {
+                Request r;
+                prepare(r, true, 1, 1, memory.data(), memory.size());
+                r.mode = Mode::synchronous;
+                m.start(r);
+                good &= r.in_buffers() != nullptr;
+                m.cancel(r);
+                m.wait(r);
+                good &= r.cancelled;
+              }
+              if (rank == 0) {
+                std::uint64_t word = 0;
+                m.send_at_once(1, {5, 0, all_taken_in}, {reinterpret_cast<std::byte*>(&word), sizeof word, {}});
+              } else {
+                receive_word(m, all_taken_in);
+                good &= !m.probe({5, 0, 1}, false, found);
+              }
+              bootstrap.meet();
+              return good;
+            }),
+            0);
+}
+
 TEST(Messages, AnAnswerIsFoundByTheNextPollHoweverManyWait) {
   EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
               constexpr int count = 5000, picks = 40, apart = 117;
@@ -768,14 +798,9 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
     prepare(r, rank == 0, 1 - rank, 0, memory.data(), memory.size());
     m.start(r);
     if (rank == 0) {
-      // Until the receiver has it under way, or some of it has gone.
-      const auto begun = [&] {
-        const Transfer* const t = r.offered.transfer;
-        if (t) return t->state.load(std::memory_order_acquire) != State::waiting;  // pairs with accept
-        return r.in_buffers() && r.in_buffers()->chain.position >= 1 << 20;
-      };
-      while (!begun())
-        if (!r.offered.transfer) m.poll();
+      // Until the receiver has it under way.
+      const Transfer& t = *r.offered.transfer;
+      while (t.state.load(std::memory_order_acquire) == State::waiting) processor::pause();
       raise(SIGKILL);
     }
     try {
@@ -982,45 +1007,23 @@ TEST(ProtocolChooser, TriesWindowsAsOne) {
   }
 }
 
-// Once that is decided, the receiver copies what its sender does not wait for; the next ones are filled unasked.
+// The receiver copies what its sender does not wait for, which is no trial; once that is decided, the next ones are
+// filled unasked.
 TEST(ProtocolChooser, LeavesASenderThatComputesAlone) {
   globals().pace = nullptr;
   ProtocolChooser chooser;
   std::uint64_t now = 1000;
-  bool tried_unattended = false;
-  for (int i = 0; i < 500; ++i) {
-    const auto chosen = chooser.next(65536, false, {6554}, false);
-    tried_unattended |= chosen.way == State::staged;
+  for (int i = 0; i < 1000; ++i) {
+    const bool attended = i % 2;
+    const auto chosen = chooser.next(65536, false, {6554}, attended);
+    EXPECT_TRUE(attended || (chosen.way == State::direct && !chosen.timed));
     const std::uint64_t accepted = now += 5000;
     chooser.over(65536, {chosen.timed ? accepted : 0, now += chosen.way == State::direct ? 10'000 : 5000});
   }
-  EXPECT_TRUE(tried_unattended);
   const auto chosen = chooser.next(65536, false, {6554}, false);
   EXPECT_TRUE(chosen.way == State::direct && chosen.advised && !chosen.timed);
   chooser.over(65536, {0, now});
   EXPECT_EQ(chooser.next(65536, false, {6554}, true).way, State::staged);
-}
-
-// Its sender computes when it is asked, and the receiver copies alone: after a few such messages none is tried.
-TEST(ProtocolChooser, AsksFewThatCompute) {
-  globals().pace = nullptr;
-  ProtocolChooser chooser;
-  std::uint64_t now = 1000;
-  int asked = 0, tried = 0;
-  for (int i = 0; i < 1000; ++i) {
-    now += 5000;
-    if (!chooser.tries_unattended(65536)) continue;
-    const auto chosen = chooser.next(65536, false, {6554}, false);
-    const bool staged = chosen.way == State::staged;
-    asked += staged;
-    ++tried;
-    const std::uint64_t accepted = now;
-    if (staged) chooser.asked_in_vain(65536);
-    chooser.over(65536, {chosen.timed && !staged ? accepted : 0, now += 10'000});
-  }
-  EXPECT_EQ(asked, 3);
-  EXPECT_LT(tried, 1000);
-  EXPECT_TRUE(chooser.tries_unattended(1 << 20)) << "another class of lengths";
 }
 
 TEST(Offers, AreSkippedForAWhile) {
@@ -1081,8 +1084,8 @@ int try_protocols(bool mapped) {
 TEST(ProtocolChooser, TriesAndDecides) { EXPECT_EQ(0, try_protocols(true)); }
 TEST(ProtocolChooser, TriesCallsWhereNobodyCanMap) { EXPECT_EQ(0, try_protocols(false)); }
 
-// What senders that compute are asked for does not wait for their next call. One that calls just when its receiver asks
-// no more agrees on how the message moves. Each messenger asks anew.
+// A message does not wait for its sender's next call, if that computes for good or for a while. Each messenger chooses
+// anew.
 TEST(ProtocolChooser, NoMessageWaitsForASenderThatComputes) {
   const testing::Pacing pacing({.first = 1, .rounds = 3, .rest = 1});
   const int result = run_members(2, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {

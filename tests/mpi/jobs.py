@@ -182,7 +182,7 @@ def _rows(ranks: list[Statistics]) -> tuple[dict[str, str], list[tuple[str, str]
 EVERYTHING = Served()
 WHILE_YOUNG = "communicator is young"  # the first calls of communicators that a program has made
 # For a launch whose communicators are to have their team at the first call.
-AT_ONCE = {"NEARFIELD_YOUNG": "0"}
+AT_ONCE = {"NEARFIELD_DEFER": "0"}
 NOTHING = Served(nothing=True)
 # Of a job that is to fail, of which ranks run without Nearfield, or that is about what is served and looks itself.
 UNKNOWN = Served(looked_at=False)

@@ -10,7 +10,7 @@ BOTH = hosts("mpich", "openmpi")
 SERVED = EVERYTHING.but(WHILE_YOUNG)
 # What a rank may have alone: settings that the first rank or each decides, and one of a host's.
 LOCAL = """
-NEARFIELD_YOUNG=0 NEARFIELD_CHECK=1 NEARFIELD_ALGORITHM=allreduce:^slots NEARFIELD_CHOOSE=model NEARFIELD_REPRODUCIBLE=1
+NEARFIELD_DEFER=0 NEARFIELD_CHECK=1 NEARFIELD_ALGORITHM=allreduce:^slots NEARFIELD_CHOOSE=model NEARFIELD_REPRODUCIBLE=1
 NEARFIELD_EAGER=64 NEARFIELD_PROTOCOL=queue NEARFIELD_PUBLISH=keep NEARFIELD_REACH=^mapped NEARFIELD_WAIT=sleep
 NEARFIELD_PROGRESS=thread NEARFIELD_HEAP=off NEARFIELD_STATS=1 MPIR_CVAR_COLL_ALIAS_CHECK=0
 """
@@ -25,7 +25,7 @@ def by_reason(job: Completed) -> list[dict]:
 @pytest.mark.parametrize("ranks", [2, 5])
 @pytest.mark.parametrize("host", BOTH)
 def test_first_calls_are_as_all_others(host: str, ranks: int, calls: str) -> None:
-    env = {"NEARFIELD_YOUNG": calls} if calls else {}
+    env = {"NEARFIELD_DEFER": calls} if calls else {}
     first, _ = good_scenarios(host, ranks, "young_communicators", "young_windows", env=env, served=SERVED)
     why = [operation.why for operation in first.job.statistics[0].operations.values()]
     assert any(WHILE_YOUNG in reasons for reasons in why), why

@@ -116,7 +116,7 @@ def test_ranks_notice_that_another_node_has_their_cpus(host: str) -> None:
         run(nodes, host, blocks(ranks, ranks), program(host, "sharing.c", "1000"))
         every = statistics_in(nodes)
     assert len(every) == 2 * ranks
-    assert all(rank.counts["company"] > 0 for rank in every), [rank.counts["company"] for rank in every]
+    assert all(rank.counts["contention"] > 0 for rank in every), [rank.counts["contention"] for rank in every]
 
 
 @pytest.mark.parametrize("host", EVERY)

@@ -297,7 +297,7 @@ void begin_hang_reports(team::Team* base) {
   host.Comm_size(host.world, &size);
   world_is_here = std::size_t(size) == members.size();
   process.report_hangs_to(*new hang_report::HangReporter(std::move(members), process.settings().stall_seconds,
-                                                         {name, fill_in}, process.company()));
+                                                         {name, fill_in}, process.contention()));
   reporting.store(true, std::memory_order_release);  // SYNC: hang-reporting
   Calls& calls = *calls_of_thread;
   const CallFrame* const call = calls.innermost();  // MPI_Init

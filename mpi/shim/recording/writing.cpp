@@ -157,8 +157,8 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
     return std::uint64_t(t.tv_sec) * 1'000'000'000u + std::uint64_t(t.tv_usec) * 1000u;
   };
   text += ",\"cpu_ns\":" + number(nanoseconds(used.ru_utime) + nanoseconds(used.ru_stime)) +
-          ",\"company\":" + number(node ? node->company().begun() : 0) +
-          ",\"company_ns\":" + number(node ? node->company().lasted(clock.now()) : 0) +
+          ",\"contention\":" + number(node ? node->contention().begun() : 0) +
+          ",\"contention_ns\":" + number(node ? node->contention().lasted(clock.now()) : 0) +
           ",\"rows_lost\":" + number(rows_lost) + ",\"events_lost\":" + number(events_lost) +
           ",\"trace\":" + (trace.empty() ? "null" : quoted(trace)) + ",\n\"sites\":[";
   for (std::size_t i = 0; i < sites.all.size(); ++i) text += std::string(i ? ",\n" : "\n") + site_text(sites.all[i]);

@@ -21,9 +21,9 @@ std::uint64_t segment_pages() {
 }
 
 template <class... Arguments>
-std::uint64_t of_company(std::uint64_t (waiting::Company::*what)(Arguments...) const, Arguments... arguments) {
+std::uint64_t of_contention(std::uint64_t (waiting::Contention::*what)(Arguments...) const, Arguments... arguments) {
   const team::Process* const node = process_ever();
-  return node ? (node->company().*what)(arguments...) : 0;
+  return node ? (node->contention().*what)(arguments...) : 0;
 }
 
 memory::Arena::Held held(team::Process& node, memory::Component component) {

@@ -134,7 +134,7 @@ void Members::renew() {
   const std::size_t count = std::size_t(setup_.count);
   for (int i = 0; i < setup_.count; ++i) held_locks(i) = 0;
   for (auto& process : process_) {
-    process->policy().company = nullptr;  // by the clock
+    process->policy().contention = nullptr;  // by the clock
     process->policy().oversubscribed = process->policy().sleep_at_once = process->policy().may_sleep = false;
     process->drop_copy_buffers();
     // A run that was cut short has left bodies in the middle, and sleepers.
@@ -179,7 +179,7 @@ void Members::renew() {
 void Members::only_look(bool only) {
   for (auto& process : process_) {
     team::Process& each = *process;
-    each.policy().company = nullptr;
+    each.policy().contention = nullptr;
     each.policy().may_sleep = !only;
     each.policy().oversubscribed = each.policy().sleep_at_once = !only && setup_.sleeps;
     if (!setup_.sleeps) continue;

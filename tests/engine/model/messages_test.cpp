@@ -247,47 +247,6 @@ TEST(Transfers, TheModelNotices) {
   EXPECT_FOUND(explore_transfer(Protocol::mapped, bytes, 1, {.preemptions = 3, .mutation = {.blind_compares = true}}));
 }
 
-// A sender may see that it is asked for copy buffers, while its receiver is tired of waiting for that.
-Explored explore_asking(const Options& options = {}) {
-  using messages::State;
-  static messages::Transfer transfer;
-  static Atomic<std::uint64_t> length;  // stands for what a state publishes
-  static State sender, receiver;
-  return explore(
-      2,
-      [&] {
-        std::destroy_at(&transfer);
-        std::construct_at(&transfer);
-        length.store(0);
-        transfer.state.store(State::staged);
-        sender = receiver = State::waiting;
-        return [&](int me) {
-          if (me == 0) {
-            sender = messages::take_state(transfer);
-            require(sender == State::staged || length.load(std::memory_order_relaxed) == 1, "not published");
-          } else {
-            length.store(1, std::memory_order_relaxed);
-            receiver = messages::change_state(transfer, State::direct) ? State::direct : State::staged;
-          }
-          if (sender != State::waiting && receiver != State::waiting)
-            require(sender == receiver, "each goes another way");
-        };
-      },
-      options);
-}
-
-TEST(Asking, SenderAndReceiverGoOneWay) {
-  EXPECT_GOOD(explore_asking());
-  EXPECT_GOOD(explore_asking({.memory = Memory::language}));
-}
-
-TEST(Asking, TheModelNotices) {
-  EXPECT_FOUND(explore_asking({.mutation = {.split_updates = true}}));
-  EXPECT_FOUND(explore_asking({.mutation = {.blind_compares = true}}));
-  EXPECT_FOUND(explore_asking({.memory = Memory::language, .mutation = {.no_release = true}}));
-  EXPECT_FOUND(explore_asking({.memory = Memory::language, .mutation = {.no_acquire = true}}));
-}
-
 // ---------------------------------------------------------------- answers
 // Two receivers match what their sender does not look at, since it looks at sixteen others.
 Explored explore_answers(const Options& options) {

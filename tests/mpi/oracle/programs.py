@@ -29,7 +29,7 @@ from tests.mpi.oracle.running import LOADED, VENDOR, Running
 from tests.mpi.oracle.talking import Talk
 
 # How many calls of a communicator may be the host's.
-YOUNG = int(os.environ.get("NEARFIELD_YOUNG", "8"))
+YOUNG = int(os.environ.get("NEARFIELD_DEFER", "8"))
 MOST_BEDS, MOST_WINDOWS = 10, 3
 
 

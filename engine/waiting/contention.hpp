@@ -5,9 +5,9 @@
 // against the time that has passed. What a sleeper waits from its wake on counts only beyond what an idle CPU takes to
 // come to itself.
 //
-// Company ends when nobody has wanted the CPU for a while (`hold`), which doubles each time that it was left too early.
-// All words are hints of one process, written by whichever of its threads waits: nothing is ordered by them, and what
-// two threads write at once is off by one observation.
+// Contention ends when nobody has wanted the CPU for a while (`hold`), which doubles each time that it was left too
+// early. All words are hints of one process, written by whichever of its threads waits: nothing is ordered by them, and
+// what two threads write at once is off by one observation.
 #pragma once
 #include <pthread.h>
 
@@ -17,7 +17,7 @@
 
 namespace nearfield::waiting {
 
-class Company {
+class Contention {
  public:
   // All in nanoseconds.
   static constexpr std::uint64_t interrupted = 50'000;  // between two looks of a spin, which take less than 100
@@ -25,14 +25,14 @@ class Company {
   static constexpr std::uint64_t wake = 100'000;        // until an idle CPU runs who was woken there
   static constexpr std::uint64_t part = 16;             // of the time that has passed, which has to be delay
   static constexpr std::uint64_t first_hold = 4'000'000, longest_hold = 256'000'000;
-  static constexpr std::uint64_t forgotten = 1'000'000'000;      // after that long without company, holds begin anew
+  static constexpr std::uint64_t forgotten = 1'000'000'000;      // after that long without contention, holds begin anew
   static constexpr std::uint64_t between_questions = 1'000'000;  // to the kernel, each of which costs microseconds
 
   // How many nanoseconds the calling thread has waited for a CPU so far.
   using Delay = std::uint64_t (*)();
   // It has begun, or has ended.
-  using Report = void (*)(bool begun, const Company& company, std::uint64_t now);
-  constexpr explicit Company(Delay ask, Report report = nullptr) : ask_(ask), report_(report) {}
+  using Report = void (*)(bool begun, const Contention& contention, std::uint64_t now);
+  constexpr explicit Contention(Delay ask, Report report = nullptr) : ask_(ask), report_(report) {}
 
   // As far as is known.
   bool there(std::uint64_t now) {
@@ -99,6 +99,6 @@ class Company {
 
 // 0 where the kernel does not tell.
 std::uint64_t delay_of_this_thread() noexcept;
-void log_company(bool begun, const Company& company, std::uint64_t now) noexcept;
+void log_contention(bool begun, const Contention& contention, std::uint64_t now) noexcept;
 
 }  // namespace nearfield::waiting

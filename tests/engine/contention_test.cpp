@@ -1,11 +1,11 @@
-// The detector of company, by a clock and a kernel of the test's own.
+// The detector of contention, by a clock and a kernel of the test's own.
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <thread>
 
 #include "engine/base/clock.hpp"
-#include "engine/waiting/company.hpp"
+#include "engine/waiting/contention.hpp"
 
 namespace nearfield::waiting {
 namespace {
@@ -18,86 +18,86 @@ std::uint64_t ask() {
   return delay;
 }
 
-struct CompanyTest : ::testing::Test {
-  CompanyTest() {
+struct ContentionTest : ::testing::Test {
+  ContentionTest() {
     delay = 7 * second;  // before MPI_Init
-    company.look(now);   // the first question of a thread has no answer
+    contention.look(now);   // the first question of a thread has no answer
     questions = 0;
   }
   // A spin is interrupted for so long, or a wait lasts; for `wanted` of it the thread wanted a CPU and had none.
   bool gap(std::uint64_t took, std::uint64_t wanted) {
     delay += wanted;
-    return company.after_gap(now += took, took);
+    return contention.after_gap(now += took, took);
   }
   bool wait(std::uint64_t took, std::uint64_t wanted) {
     delay += wanted;
-    return company.look(now += took);
+    return contention.look(now += took);
   }
   std::uint64_t now = 5 * second;
-  Company company{ask};
+  Contention contention{ask};
 };
 
-TEST_F(CompanyTest, InterruptsAreNone) {
+TEST_F(ContentionTest, InterruptsAreNone) {
   for (int i = 0; i < 1000; ++i) {
     EXPECT_FALSE(gap(400 * us, 0)) << "a hypervisor's, which the kernel does not see";
     EXPECT_FALSE(wait(2 * ms, 40 * us)) << "a thread of the kernel's";
     EXPECT_FALSE(wait(second, 20 * ms)) << "now and then in a second";
   }
-  EXPECT_EQ(company.begun(), 0u);
+  EXPECT_EQ(contention.begun(), 0u);
 }
 
-TEST_F(CompanyTest, WhoeverHasTheCpuInstead) {
+TEST_F(ContentionTest, WhoeverHasTheCpuInstead) {
   EXPECT_TRUE(gap(3 * ms, 3 * ms)) << "it computes";
   EXPECT_FALSE(wait(second, 0));
   EXPECT_TRUE(wait(5 * ms, 2 * ms)) << "it waits as well, and a spin was never interrupted for long";
 }
 
-TEST_F(CompanyTest, WhatTheKernelDoesNotTellIsNone) {
+TEST_F(ContentionTest, WhatTheKernelDoesNotTellIsNone) {
   const auto unknown = [] { return std::uint64_t{0}; };
-  Company deaf{unknown};
+  Contention deaf{unknown};
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(deaf.look(now += 2 * ms));
 }
 
-TEST_F(CompanyTest, AsksSeldom) {
-  for (const std::uint64_t end = now + second; now < end; now += 100 * us) company.look(now);
-  EXPECT_LE(questions, second / Company::between_questions);
+TEST_F(ContentionTest, AsksSeldom) {
+  for (const std::uint64_t end = now + second; now < end; now += 100 * us) contention.look(now);
+  EXPECT_LE(questions, second / Contention::between_questions);
   questions = 0;
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(company.after_gap(now += 100, 100));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(contention.after_gap(now += 100, 100));
   EXPECT_EQ(questions, 0u) << "waits that end within their spin do not ask";
 }
 
 // On a CPU of its own a sleeper is delayed by what the CPU takes to come to itself.
-TEST_F(CompanyTest, SleepersAreWokenLateWithoutCompanyToo) {
+TEST_F(ContentionTest, SleepersAreWokenLateWithoutContentionToo) {
   for (int i = 0; i < 1000; ++i) {
-    for (int sleep = 0; sleep < 10; ++sleep) company.has_slept();
+    for (int sleep = 0; sleep < 10; ++sleep) contention.has_slept();
     EXPECT_FALSE(wait(2 * ms, 10 * 50 * us));
   }
-  company.has_slept();
+  contention.has_slept();
   EXPECT_TRUE(wait(6 * ms, 3 * ms)) << "but not as late as others make it";
 }
 
-TEST_F(CompanyTest, EndsSoonWhenNobodyTakesTheCpu) {
+TEST_F(ContentionTest, EndsSoonWhenNobodyTakesTheCpu) {
   EXPECT_TRUE(gap(3 * ms, 3 * ms));
-  for (const std::uint64_t end = now + 2 * Company::first_hold; now < end; now += 100 * us) company.look(now);
-  EXPECT_FALSE(company.there(now));
+  for (const std::uint64_t end = now + 2 * Contention::first_hold; now < end; now += 100 * us) contention.look(now);
+  EXPECT_FALSE(contention.there(now));
 }
 
-TEST_F(CompanyTest, LastsAsLongAsSomebodyDoes) {
+TEST_F(ContentionTest, LastsAsLongAsSomebodyDoes) {
   EXPECT_TRUE(gap(3 * ms, 3 * ms));
   for (const std::uint64_t end = now + second; now < end;) ASSERT_TRUE(wait(2 * ms, 200 * us));
 }
 
 // Their delays are their own: what one of them has waited is no growth of the other's.
-TEST_F(CompanyTest, ThreadsThatTakeTurnsAreNotComparedWithEachOther) {
+TEST_F(ContentionTest, ThreadsThatTakeTurnsAreNotComparedWithEachOther) {
   delay += 3 * second;
-  std::thread([&] { EXPECT_FALSE(company.look(now += 2 * ms)); }).join();
-  EXPECT_EQ(company.begun(), 0u);
+  std::thread([&] { EXPECT_FALSE(contention.look(now += 2 * ms)); }).join();
+  EXPECT_EQ(contention.begun(), 0u);
 }
 
-TEST_F(CompanyTest, TellsWhenItBeginsAndEndsAndCountsBoth) {
+TEST_F(ContentionTest, TellsWhenItBeginsAndEndsAndCountsBoth) {
   static int begun, ended;
   begun = ended = 0;
-  Company heard{ask, [](bool begins, const Company&, std::uint64_t) { ++(begins ? begun : ended); }};
+  Contention heard{ask, [](bool begins, const Contention&, std::uint64_t) { ++(begins ? begun : ended); }};
   heard.look(now);
   EXPECT_FALSE(heard.any_since(0));
   std::uint64_t lasted = 0;
@@ -110,9 +110,9 @@ TEST_F(CompanyTest, TellsWhenItBeginsAndEndsAndCountsBoth) {
     EXPECT_TRUE(heard.after_gap(now, 300 * us));
     EXPECT_TRUE(heard.any_since(now + second)) << "it goes on";
     EXPECT_EQ(heard.lasted(now + ms), lasted + ms);
-    EXPECT_FALSE(heard.there(now += Company::first_hold));
+    EXPECT_FALSE(heard.there(now += Contention::first_hold));
     EXPECT_FALSE(heard.there(now));
-    lasted += Company::first_hold;
+    lasted += Contention::first_hold;
     EXPECT_EQ(heard.lasted(now + second), lasted);
     EXPECT_TRUE(heard.any_since(begin));
     EXPECT_FALSE(heard.any_since(now + ms));
@@ -123,30 +123,30 @@ TEST_F(CompanyTest, TellsWhenItBeginsAndEndsAndCountsBoth) {
 }
 
 // A neighbour that wants the CPU for ever, and is never seen but when this rank spins: it costs 3 ms each time that
-// company is left.
-TEST_F(CompanyTest, IsTriedLessAndLessOften) {
+// contention is left.
+TEST_F(ContentionTest, IsTriedLessAndLessOften) {
   const std::uint64_t begin = now;
   std::uint64_t lost = 0;
   while (now < begin + 10 * second) {
-    if (!company.there(now)) {
+    if (!contention.there(now)) {
       gap(3 * ms, 3 * ms);
       lost += 3 * ms;
     }
     now += 100 * us;
-    company.look(now);
+    contention.look(now);
   }
   EXPECT_LT(double(lost) / 1e10, 0.02);
   // And as soon as ever once there has been none for a while.
   now += 3 * second;
-  EXPECT_FALSE(company.there(now));
-  company.look(now += 2 * second);
+  EXPECT_FALSE(contention.there(now));
+  contention.look(now += 2 * second);
   EXPECT_TRUE(gap(3 * ms, 3 * ms));
-  now += Company::first_hold + us;
-  EXPECT_FALSE(company.there(now));
+  now += Contention::first_hold + us;
+  EXPECT_FALSE(contention.there(now));
 }
 
 // The kernel's own word: two threads that spin on one CPU.
-TEST(CompanyOfTheKernel, SaysWhoWantedACpu) {
+TEST(ContentionOfTheKernel, SaysWhoWantedACpu) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   CPU_ZERO(&one);
@@ -162,10 +162,10 @@ TEST(CompanyOfTheKernel, SaysWhoWantedACpu) {
     while (!end.load(std::memory_order_relaxed)) {
     }
   });
-  Company company{delay_of_this_thread};
+  Contention contention{delay_of_this_thread};
   bool noticed = false;
   for (const std::uint64_t late = nanoseconds() + 20 * second; !noticed && nanoseconds() < late;)
-    noticed = company.look(nanoseconds());
+    noticed = contention.look(nanoseconds());
   end = true;
   other.join();
   sched_setaffinity(0, sizeof before, &before);

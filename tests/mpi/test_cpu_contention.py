@@ -25,7 +25,7 @@ ROUNDS = 60
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("host", MAIN)
 def test_cpus_change_while_it_runs(host: str, ranks: int) -> None:
-    good_scenarios(host, ranks, f"company_rounds shrink {ROUNDS}", f"company_rounds wander {ROUNDS}")
+    good_scenarios(host, ranks, f"contended_rounds shrink {ROUNDS}", f"contended_rounds wander {ROUNDS}")
 
 
 def idle(pid: int) -> None:
@@ -44,7 +44,7 @@ def test_beside_neighbours(kind: str, made: Callable[[int], None] | None) -> Non
     with Beside(3, kind).running() as neighbours:
         for pid in neighbours if made else ():
             made(pid)
-        good_scenarios("mpich", 2, f"company_rounds stay {ROUNDS}", "company_rounds shrink 30")
+        good_scenarios("mpich", 2, f"contended_rounds stay {ROUNDS}", "contended_rounds shrink 30")
 
 
 @pytest.mark.parametrize("host", MAIN)
@@ -52,13 +52,13 @@ def test_a_neighbour_is_noticed_and_told(host: str) -> None:
     env = {"NEARFIELD_LOG": "info"}
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("on one CPU two ranks are oversubscribed, which does not ask")
-    (outcome,) = good_scenarios(host, 2, "company_noticed", env=env)
+    (outcome,) = good_scenarios(host, 2, "contention_noticed", env=env)
     text = outcome.job.stderr
     assert re.search(
-        r"others want the CPUs of this process: its waits sleep \(company so far: \d+ times", text
+        r"others want the CPUs of this process: its waits sleep \(contention so far: \d+ times", text
     )
     assert any(
-        rank.counts["company"] > 0 and rank.counts["company_seconds"] > 0 for rank in outcome.job.statistics
+        rank.counts["contention"] > 0 and rank.counts["contention_seconds"] > 0 for rank in outcome.job.statistics
     )
 
 
@@ -68,7 +68,7 @@ def test_two_jobs_on_the_same_cpus(host: str) -> None:
 
     def job() -> None:
         try:
-            good_scenarios(host, 2, f"company_rounds stay {ROUNDS}", before=tuple(bound([])))
+            good_scenarios(host, 2, f"contended_rounds stay {ROUNDS}", before=tuple(bound([])))
         except BaseException as error:  # noqa: BLE001
             failed.append(error)
 
@@ -113,6 +113,6 @@ def test_a_quota_of_cpu_time(host: str, share: float) -> None:
     with quota(share) as group:
         # Each rank enters it by itself: launchers may start ranks by a daemon.
         enter = ("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh")
-        good_scenarios(host, 2, f"company_rounds stay {ROUNDS}", before=enter)
+        good_scenarios(host, 2, f"contended_rounds stay {ROUNDS}", before=enter)
         throttled = re.search(r"nr_throttled (\d+)", (group / "cpu.stat").read_text())
         assert throttled

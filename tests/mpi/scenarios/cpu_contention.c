@@ -1,9 +1,9 @@
 /* CPUs that others want as well, and CPUs that are taken away. Results are right and the job ends, whatever waits do.
 
-     company_rounds PLACES ROUNDS  messages, collectives and one-sided operations, whose results are checked, while all
+     contended_rounds PLACES ROUNDS  messages, collectives and one-sided operations, whose results are checked, while all
                                    ranks lie where they are (stay), on one CPU from a third to two thirds of the rounds
                                    (shrink), or each on another CPU every few rounds (wander)
-     company_noticed               rounds on one CPU beside a process that computes, until one rank has noticed it */
+     contention_noticed               rounds on one CPU beside a process that computes, until one rank has noticed it */
 #include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -64,7 +64,7 @@ static cpu_set_t only(const cpu_set_t* cpus, int n) {
   return one;
 }
 
-SCENARIO(company_rounds) {
+SCENARIO(contended_rounds) {
   const char* const places = argv[1];
   const int rounds = atoi(argv[2]);
   cpu_set_t whole, one;
@@ -82,7 +82,7 @@ SCENARIO(company_rounds) {
   MPI_Win_free(&window);
 }
 
-SCENARIO(company_noticed) {
+SCENARIO(contention_noticed) {
   cpu_set_t whole, one;
   REQUIRE(!sched_getaffinity(0, sizeof whole, &whole));
   /* The first of each node: there is one. */
@@ -97,7 +97,7 @@ SCENARIO(company_noticed) {
   MPI_T_pvar_session session;
   MPI_T_pvar_handle handle;
   MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-  REQUIRE(MPI_T_pvar_get_index("nearfield_company", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS);
+  REQUIRE(MPI_T_pvar_get_index("nearfield_contention", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS);
   MPI_T_pvar_session_create(&session);
   MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
   one = only(&whole, 0);
