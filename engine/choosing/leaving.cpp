@@ -135,10 +135,13 @@ bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t 
 // Or until nothing is left. Bodies look for dead members themselves.
 void Leaving::wait_until(CollectiveContext& context, FunctionRef<bool()> otherwise) {
   team::Process& process = context.process();
-  const auto over = [&] { return !left() || otherwise(); };
-  if (over()) return;
   const fibers::Runner::Patience patience(process.runner());
-  waiting::wait_slowly(process.policy(), over, {.others = process.progress()});
+  const auto over = [&] {
+    if (!left()) return true;
+    process.runner().poll();
+    return !left() || otherwise();
+  };
+  if (!over()) waiting::wait_slowly(process.policy(), over, {.others = process.progress()});
 }
 
 void Leaving::settle(CollectiveContext& context) {

@@ -108,7 +108,9 @@ bool CopyChains::begin(Request& request) {
   const bool whole = bytes <= longest_whole();
   BufferPool::Taken taken;
   if (whole) taken = pool_.take(request.member, bytes, 8);
-  if (!taken.buffer && (!whole || request.attended))
+  // A message of eager length has to leave without its receiver.
+  const bool may_wait = request.mode == Mode::synchronous || bytes > channels_.longest_eager(request.member);
+  if (!taken.buffer && (!whole || (request.attended && may_wait)))
     taken = pool_.take(request.member, std::min(bytes, longest_buffer()), 8);
   if (!taken.buffer) return false;
   request.part = InBuffers{.chain = {taken.name, taken.name, bytes}, .held = taken.held};
@@ -208,9 +210,11 @@ void CopyChains::lend(Request& request) {
 }
 
 void CopyChains::recall(Request& request) {
+  bool& sampled = request.in_buffers()->sampled;
   for (std::uint64_t at = request.in_buffers()->chain.first; at;) {
     CopyBuffer& buffer = pool_.sent(request.member, at);
     at = buffer.next.load(std::memory_order_relaxed);
+    sampled |= buffer.sample != 0;
     buffer.released.store(1, std::memory_order_release);  // SYNC: buffer-released
   }
   drop_sample(request);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/base/yield.hpp"
+
 namespace nearfield::messages {
 
 Messenger::Messenger(team::Team& base, bool threaded)
@@ -78,8 +80,8 @@ void Messenger::start_matched(Request& request, UnexpectedMessage& message) {
 }
 
 bool Messenger::leave(Request& request) {
-  const Guard guard(lock_);
-  return protocols_.leave(request);
+  Guard guard(lock_);
+  return protocols_.leave(request, guard);
 }
 
 // Other threads may be at work with it: then its receiver goes by what was said when it began.
@@ -95,7 +97,11 @@ void Messenger::cancel(Request& request) {
 }
 
 void Messenger::abandon(Request& request) {
-  const Guard guard(lock_);
+  Guard guard(lock_);
+  for (; request.busy; guard.take()) {  // another thread copies for it
+    guard.let_go();
+    yield();
+  }
   if (request.complete()) return;
   matcher_.abandon(request);
   protocols_.abandon(request);

@@ -8,8 +8,8 @@
 // the two of a pair take turns by the clock: each begins blocks in slices of its own.
 //
 // Where copy buffers have won, the receiver advises the sender to fill them without asking. The sender asks again after
-// some messages (Offers), so that the receiver can look again. Of a message whose sender may compute the receiver
-// copies what it can reach, and such a message takes no part in trials.
+// some messages (Offers), so that the receiver can look again. A message whose sender may compute takes no part in
+// trials: its receiver copies what it can reach, and advises the sender by what trials, or else the figures, say.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -55,7 +55,8 @@ class ProtocolChooser {
     }
     // One that does not end, or that is not all tried, tells nothing.
     if (++c.burst > tuning::constants::longest_burst || !attended) c.timed = false;
-    const bool advised = selector.settled() && !c.timed && c.ways[selector.incumbent()] == State::staged;
+    const bool known = selector.settled() || !attended;
+    const bool advised = known && !c.timed && c.ways[selector.incumbent()] == State::staged;
     c.stands_for = advised ? tuning::constants::unasked : 1;
     if (!attended) return {mapped ? State::direct : State::by_calls, false, advised};
     const State way = c.ways[c.timed ? selector.current() : selector.incumbent()];

@@ -46,7 +46,11 @@ bool Protocols::goes_by_buffers(const Request& send, RemoteLayout& where) {
   if (send.member == mailboxes.me()) return false;
   const bool whole = send.attended || bytes <= chains.longest_whole();
   if (bytes <= limits.copied_always && whole) return true;
-  where = memory.describe(send.member, send.data);
+  try {
+    where = memory.describe(send.member, send.data);
+  } catch (const std::bad_alloc&) {  // nobody reaches it
+    return true;
+  }
   if (mailboxes.process().settings().protocol == Protocol::cma) return false;
   const bool mapped = where.place.reachable();
   if (!mapped && !(memory.calls(send.member) && send.data.dense())) return true;
@@ -54,14 +58,19 @@ bool Protocols::goes_by_buffers(const Request& send, RemoteLayout& where) {
 }
 
 // False while there is no buffer for it, or no room for its record.
-bool Protocols::begin_in_buffers(Request& send) {
+bool Protocols::begin_in_buffers(Request& send, Guard& guard) {
   if (!chains.begin(send)) return false;
   const std::uint64_t bytes = send.data.bytes, first = send.in_buffers()->chain.first;
   if (send.mode == Mode::synchronous || !chains.holds_whole(send)) {
-    if (transfers.offer(send, {}, first)) return true;
+    if (transfers.offer(send, {}, first)) {
+      chains.fill(send, guard);
+      return true;
+    }
   } else if (const Note note{0, bytes, first};
              channels.push(send.member, Kind::rendezvous, send.envelope, std::as_bytes(std::span(&note, 1)), {})) {
     in_progress.sends.push(send.under_way);
+    chains.fill(send, guard);
+    if (send.in_buffers()->chain.at_end()) end_send(send);
     return true;
   }
   chains.take_back(send);
@@ -69,38 +78,35 @@ bool Protocols::begin_in_buffers(Request& send) {
 }
 
 // The cheapest way that can take it. False while there is no room for its record.
-bool Protocols::dispatch(Request& send) {
+bool Protocols::dispatch(Request& send, Guard& guard) {
   const std::uint64_t bytes = send.data.bytes;
   const bool fits_record = send.mode == Mode::standard && bytes <= channels.longest_eager(send.member);
   RemoteLayout where{};
   if (fits_record && bytes <= limits.in_record) return send_eagerly(send);
   const bool with_note = send.mode == Mode::synchronous && bytes <= Transfers::longest_carried;
-  if (!with_note && goes_by_buffers(send, where) && begin_in_buffers(send)) return true;
+  if (!with_note && goes_by_buffers(send, where) && begin_in_buffers(send, guard)) return true;
   if (fits_record) return send_eagerly(send);
   return transfers.offer(send, where);
 }
 
 void Protocols::start(Request& send, Guard& guard) {
   List& waiting = waiting_[std::size_t(send.member)];
-  if (!waiting.empty() || !dispatch(send)) {
+  if (!waiting.empty() || !dispatch(send, guard)) {
     send.waits = true;
     waiting.push(send.under_way);
     ++waiting_for_room_;
     mailboxes.wake_blocked(send.member);
-  } else if (!send.complete() && send.in_buffers()) {
-    chains.fill(send, guard);
-    if (!send.offered.transfer && send.in_buffers()->chain.at_end()) end_send(send);
   }
 }
 
-void Protocols::flush_waiting() {
+void Protocols::flush_waiting(Guard& guard) {
   for (std::size_t member = 0; member < waiting_.size(); ++member) {
     List& waiting = waiting_[member];
     while (!waiting.empty()) {
       Request& request = *static_cast<Request*>(waiting.next->owner);
       request.under_way.remove();  // dispatch links it elsewhere, or it is complete and no longer ours
       request.waits = false;
-      if (!dispatch(request)) {
+      if (!dispatch(request, guard)) {
         request.waits = true;
         request.under_way.insert_before(*waiting.next);
         mailboxes.wake_blocked(int(member));
@@ -112,7 +118,8 @@ void Protocols::flush_waiting() {
 }
 
 bool Protocols::cancel(Request& send) {
-  if (send.complete() || !send.under_way.linked() || send.busy) return true;
+  if (send.complete() || !send.under_way.linked()) return true;
+  if (send.busy) return false;
   if (send.waits) {  // nobody has heard of it yet
     send.under_way.remove();
     --waiting_for_room_;
@@ -131,10 +138,11 @@ bool Protocols::cancel(Request& send) {
   return true;
 }
 
-bool Protocols::leave(Request& send) {
+bool Protocols::leave(Request& send, Guard& guard) {
   if (send.complete()) return true;
-  const InBuffers* const part = send.busy || send.waits ? nullptr : send.in_buffers();
-  if (!part || !part->chain.at_end()) return false;
+  if (send.busy || send.waits || send.withdrawn || !send.in_buffers()) return false;
+  chains.fill(send, guard);
+  if (!send.in_buffers()->chain.at_end()) return false;
   abandon(send);
   continuations.complete(send);
   return true;
@@ -183,7 +191,7 @@ void Protocols::end_receive(Request& request) {
 // ---------------------------------------------------------------- both
 
 bool Protocols::go_on(Guard& guard, bool all) {
-  if (waiting_for_room_) flush_waiting();
+  if (waiting_for_room_) flush_waiting(guard);
   bool progress = transfers.take_answers(*this);
   progress |= in_progress.receives.go_on(
       all,

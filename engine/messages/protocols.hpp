@@ -28,10 +28,10 @@ struct Protocols {
   bool send_at_once(int member, const Envelope& envelope, const layout::Data& data);
   bool any_waits_for_room() const { return waiting_for_room_ != 0; }
   void start(Request& send, Guard& guard);
-  // False: it must be tried again, since there was no room for the question to the receiver.
+  // False: it must be tried again, since there was no room for the question to the receiver, or a thread copies for it.
   bool cancel(Request& send);
   // A synchronous send that lies in copy buffers as a whole need not be met any more; false: it is not there yet.
-  bool leave(Request& send);
+  bool leave(Request& send, Guard& guard);
   template <class Visit>
   void each_send(Visit visit) const {
     for (const List& list : waiting_) list.each<Request>(visit);
@@ -66,11 +66,11 @@ struct Protocols {
   const Limits limits;
 
  private:
-  bool dispatch(Request& send);
+  bool dispatch(Request& send, Guard& guard);
   bool send_eagerly(Request& send);
   bool goes_by_buffers(const Request& send, RemoteLayout& where);
-  bool begin_in_buffers(Request& send);
-  void flush_waiting();
+  bool begin_in_buffers(Request& send, Guard& guard);
+  void flush_waiting(Guard& guard);
   void end_receive(Request& request);
 
   const MessengerLock& lock_;

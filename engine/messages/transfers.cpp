@@ -76,7 +76,7 @@ bool Transfers::begin(Request& request, const RemoteLayout& where, std::uint64_t
   else if (!first) t.from = memory_.describe(request.member, request.data);
   return true;
 } catch (const std::bad_alloc&) {
-  take_back(request);
+  if (request.offered.transfer) take_back(request);
   return false;
 }
 

@@ -209,5 +209,37 @@ TEST(Shortage, ASendWithoutAnyMemoryStillArrives) {
             }));
 }
 
+// More than the transfers that there are from the beginning: the others wait for these.
+TEST(Shortage, ManySendsWithoutAnyMemoryStillArrive) {
+  EXPECT_EQ(0, run_members(2, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto created = creation::create_team(process, rank, size, bootstrap);
+              if (!created) return false;
+              auto messenger = Messenger::create(**created, bootstrap, false);
+              if (!messenger) return false;
+              constexpr std::size_t count = 3 * messages::transfers_at_once;
+              std::vector<Request> requests(count);
+              std::vector<std::size_t> words(count);
+              if (rank == 0) run_out_of_memory(process), use_up(process), use_up_buffers(process);
+              for (std::size_t i = 0; i < count; ++i) {
+                Request& r = requests[i];
+                words[i] = rank == 0 ? i + 1 : 0;
+                r.is_send = rank == 0;
+                r.mode = messages::Mode::synchronous;
+                r.member = 1 - rank;
+                r.envelope = {1, 0, 0};
+                r.data = {reinterpret_cast<std::byte*>(&words[i]), sizeof words[i], {}};
+                (*messenger)->start(r);
+              }
+              bool good = true;
+              for (std::size_t i = 0; i < count; ++i) {
+                (*messenger)->wait(requests[i]);
+                good &= requests[i].error == messages::ErrorKind::none && words[i] == i + 1;
+              }
+              bootstrap.meet();
+              messenger->release();
+              return good;
+            }));
+}
+
 }  // namespace
 }  // namespace nearfield
