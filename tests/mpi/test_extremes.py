@@ -1,4 +1,4 @@
-"""Data that counts and descriptions hardly hold: calls of many gibibytes, distributed arrays, types of millions of blocks."""
+"""Data that counts and descriptions hardly hold: calls of many gibibytes, types of millions of blocks."""
 
 import pytest
 
@@ -19,11 +19,6 @@ HUGE = {
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_products_of_count_and_ranks_have_64_bits(host: str, ranks: int) -> None:
     good_scenarios(host, ranks, *HUGE[ranks], timeout=300)
-
-
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-mpich", "debian-openmpi"))
-def test_distributed_arrays_lie_where_the_host_says(host: str) -> None:
-    good_scenarios(host, 2, "darrays 400")
 
 
 @pytest.mark.parametrize("heap", ["shared", "off"])
