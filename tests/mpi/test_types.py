@@ -39,7 +39,6 @@ def test_files_and_absolute_addresses(host: str, ranks: int, tmp_path: Path) -> 
     assert carried(done.job, "bcast")
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-def test_types_that_live_for_one_call(host: str, ranks: int) -> None:
-    good_scenarios(host, ranks, "young_types", "young_not_committed", "young_accumulates", served=UNKNOWN)
+def test_a_type_has_to_be_committed(host: str) -> None:
+    good_scenarios(host, 2, "young_not_committed", served=UNKNOWN)

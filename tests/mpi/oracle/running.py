@@ -92,8 +92,9 @@ class Running:
             Memory(own, side.room if side else 1, memory) for side in (call.sends[me], call.receives[me])
         ]
         self.requests: list[MPI.Request] = []
-        # Types may go when what uses them has begun, and have addresses in them.
-        self.flees, self.from_bottom = own.random() < 0.1, own.random() < 0.1
+        # Types may go when what uses them has begun, and those of one side have addresses in them: two buffers that are
+        # MPI_BOTTOM are one to hosts.
+        self.flees, self.absolute = own.random() < 0.1, own.choice([0, 1]) if own.random() < 0.2 else None
         self.fleeting: dict[tuple[int, int], MPI.Datatype] = {}
         arguments = [*self.arguments(large), *self.root(), handle(comm)]
         name = function_name(call.name, form, large)
@@ -145,7 +146,7 @@ class Running:
             ctypes.c_void_p(memory.bytes.ctypes.data + ORIGIN if side else None)
             for memory, side in zip(self.memory, sides, strict=True)
         ]
-        self.begins = [place.value for place in places if place]
+        self.begin = None if self.absolute is None else places[self.absolute].value
         if me in call.in_place:
             places[call.name.startswith("scatter")] = ctypes.c_void_p(int(MPI.IN_PLACE))
         if call.name in REDUCTIONS:
@@ -187,11 +188,7 @@ class Running:
                 return [place, count(0), nothing]
             return [place, null, null, null if shape == "each" else nothing]
         address = 0
-        if (
-            self.from_bottom
-            and place.value in self.begins
-            and not any(k.type.is_predefined for k in side.kinds)
-        ):
+        if self.begin and place.value == self.begin and not any(k.type.is_predefined for k in side.kinds):
             address, place = place.value, ctypes.c_void_p(0)
         first = self.type(side.kinds[0].type, address)
         if shape == "one":
