@@ -142,8 +142,6 @@ if(NOT HEAP_SANITIZER)
   if(NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_CXX_FLAGS MATCHES "sanitize")
     add_test(NAME heap.edges COMMAND heap_edges $<TARGET_FILE:nearfield-heap>)
   endif()
-  add_executable(bench_heap tests/heap/bench_heap.cpp)
-  set_target_properties(bench_heap PROPERTIES EXCLUDE_FROM_ALL ON)
   set_tests_properties(heap PROPERTIES TIMEOUT 300)
 endif()
 

@@ -69,19 +69,6 @@ def test_predicted_bytes_are_those_of_jobs(host: str, ranks: int, pairs: str) ->
             assert bytes == pytest.approx(held(rank, name), rel=0.05), (rank.rank, name)
 
 
-def test_what_a_job_does_not_do_takes_nothing() -> None:
-    for partners in (0, 1):
-        told = run("mpich", 2, partners, 0).statistics
-        predicted = of_components(make_plan(2, partners, collectives=0, long=0))
-        for name in COMPUTED:
-            for rank in told:
-                bytes = predicted[name]["leader" if rank.rank == 0 else "rank"]
-                assert bytes == pytest.approx(held(rank, name), rel=0.05), (rank.rank, name)
-        assert bool(predicted["fastboxes"]["rank"]) == bool(partners)
-        more = of_components(make_plan(2, partners))
-        assert more["copy-buffers"]["rank"] > predicted["copy-buffers"]["rank"]
-
-
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_windows_and_communicators_have_their_own(host: str, ranks: int) -> None:
