@@ -55,12 +55,6 @@ def test_locks_exclude_what_they_should(host: str) -> None:
     good(host, 8, *(f"locks_{what} 0.6" for what in kinds))
 
 
-@pytest.mark.parametrize("ranks", [4, 7])
-@pytest.mark.parametrize("host", ALL)
-def test_readers_that_hold_locks_close_no_ring_with_writers(host: str, ranks: int) -> None:
-    good(host, ranks, "locks_rings 1")
-
-
 @pytest.mark.parametrize("host", ALL)
 def test_locks_are_fair(host: str) -> None:
     good(host, 8, "locks_fairness 2 20")

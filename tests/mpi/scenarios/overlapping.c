@@ -1,5 +1,5 @@
-/* Operations of three threads, several outstanding on communicators of their own, beside other collectives, messages and
-   requests of the host, completed in all ways. */
+/* Operations of three threads, several outstanding on communicators of their own, beside other collectives, messages
+   and requests of the host, completed in all ways. */
 #include "scenarios.h"
 
 enum { most = 12 };
