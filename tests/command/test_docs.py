@@ -7,33 +7,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-SOURCES = (".cpp", ".hpp", ".c", ".h", ".def", ".py")
-
-
-def sections() -> dict[str, str]:
-    """The parts of CONTRIBUTING.md that have an example, by their titles."""
-    parts = (ROOT / "CONTRIBUTING.md").read_text().split("\n## ")[1:]
-    return {part.splitlines()[0]: part for part in parts}
-
-
-@pytest.mark.parametrize("title", sections())
-def test_lists_of_files_are_complete(title: str) -> None:
-    text = sections()[title]
-    example = re.search("^Example: `(.+)`$", text, re.MULTILINE)
-    assert example, title
-    word = example[1].lower()
-    lines = re.findall(r"^- ([^:\n]+)", text, re.MULTILINE)
-    named = {name.strip() for line in lines for name in line.split(",")}
-    assert named
-    for name in named:
-        assert word in (ROOT / name).read_text().lower(), f"{name} has no {word}"
-    having = {
-        str(path.relative_to(ROOT))
-        for folder in ("engine", "mpi", "bench", "nearfield", "scripts")
-        for path in (ROOT / folder).rglob("*")
-        if path.suffix in SOURCES and word in path.read_text().lower()
-    }
-    assert having <= named, f"CONTRIBUTING.md does not name {having - named}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

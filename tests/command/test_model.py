@@ -51,65 +51,6 @@ def test_model_predicts_for_any_machine(tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "line" in wrong.stderr
 
 
-def test_the_constants_of_models_are_printed(tmp_path: Path) -> None:
-    written = tmp_path / "constants.json"
-    done = nearfield("model", "--constants", "--json", str(written))
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(written.read_text())
-    assert [line.split("\t")[0] for line in done.stdout.splitlines()[1:]] == [row["name"] for row in rows]
-    table = (ROOT / "engine/tuning/constants.def").read_text()
-    names = re.findall(r"^CONSTANT\((\w+), (\w+),", table, re.MULTILINE)
-    assert names == [(row["name"], row["unit"]) for row in rows][: len(names)]
-    assert len(set(names)) == len(names)
-    assert all(row["about"] and row["measured"] for row in rows)
-    assert any(row["name"] == "reach_cma_call" and row["value"] > 0 for row in rows)
-
-
-def test_model_predicts_for_many_nodes(tmp_path: Path) -> None:
-    cells, plot = tmp_path / "cells.json", tmp_path / "plot.svg"
-    shape = ("--nodes", "32,64,1024", "--ranks-per-node", "96", "--machine", "epyc-2x96")
-    sizes = ("--sizes", "8,64K,16M")
-    done = nearfield("model", "allreduce,barrier", *shape, *sizes, "--json", str(cells), "--plot", str(plot))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("predicted, not measured; network: 1.3 us, 23.3 GB/s")
-    rows = json.loads(cells.read_text())
-    assert {(row["nodes"], row["ranks"]) for row in rows} == {(n, n * 96) for n in (32, 64, 1024)}
-    for row in rows:
-        expected = {"leader"}
-        if row["op"] == "allreduce":
-            expected |= {"pipelined", "in-order"} | ({"lanes"} if row["bytes"] > 8 else set())
-        assert set(row["ns"]) == expected and row["ns"][row["chosen"]] == min(row["ns"].values()), row
-        assert 1 <= row["chunks"] <= 16
-    for size in (8, 65536, 16 << 20):  # more nodes take longer
-        times = [min(row["ns"].values()) for row in rows if (row["op"], row["bytes"]) == ("allreduce", size)]
-        assert times == sorted(times) and len(times) == 3
-    assert "<svg" in plot.read_text() and "allreduce, 1024 x 96 ranks (model)" in plot.read_text()
-    as_many_as_cpus = nearfield("model", "bcast", "--nodes", "2", "--sizes", "8", "--machine", "knl-64")
-    assert as_many_as_cpus.stdout.splitlines()[2].split()[:4] == ["bcast", "2", "64", "8"]
-    hosts_own = nearfield("model", "scan", "--nodes", "2", "--sizes", "8", "--svg", str(plot))
-    assert hosts_own.stdout.splitlines()[2].split()[4] == "host", hosts_own.stderr
-
-
-def test_a_described_network_counts(tmp_path: Path) -> None:
-    def cell(text: str) -> dict:
-        machine, cells = tmp_path / "cluster.toml", tmp_path / "cells.json"
-        machine.write_text("cpus = 16\n" + text)
-        done = nearfield(
-            *("model", "allreduce", "--nodes", "16", "--sizes", "8M", "--machine", str(machine)),
-            *("--json", str(cells)),
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(cells.read_text())[0]
-
-    usual = cell("")  # says nothing about a network
-    assert usual["network"]["byte"] == 0.085 and usual["ranks"] == 256
-    # A rank alone fills a tenth of what the node bears.
-    lanes = cell("net_byte = 0.85\nnet_node_byte = 0.085\n")
-    assert lanes["chosen"] in ("lanes", "pipelined") and lanes["ns"]["leader"] > 2 * lanes["ns"]["lanes"]
-    slow = cell("net_byte = 8\nnet_node_byte = 8\n")
-    assert min(slow["ns"].values()) > 10 * min(usual["ns"].values())
-
-
 def test_calibration_is_stored_where_ranks_look(tmp_path: Path) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
 
@@ -165,16 +106,6 @@ def test_only_figures_of_a_machine_are_stored(tmp_path: Path) -> None:
         assert done.returncode == 2 and wrong in done.stderr, done.stderr
     assert not list(tmp_path.glob("nearfield/*"))
     assert set_figures(env, "net_byte=0.5").returncode == 0
-
-
-def test_explain_names_what_would_run_and_what_the_others_cost() -> None:
-    done = nearfield("explain", "alltoall", "--ranks", "8", "--bytes", "4K", "--machine", "epyc-2x96")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("alltoall of 4096 bytes on 8 ranks: ")
-    assert "cheapest of those that apply" in done.stdout and "push-rotated" in done.stdout
-    found = json.loads(nearfield("explain", "bcast", "--bytes", "1M", "--json").stdout)
-    assert found["chosen"] in {row["name"] for row in found["rows"] if row["applies"]}
-    assert nearfield("explain", "alltoal").returncode == 2
 
 
 def test_explain_knows_every_operation_and_messages(capsys: pytest.CaptureFixture[str]) -> None:

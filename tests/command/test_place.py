@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import random
 import subprocess
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from nearfield import place
 from nearfield.hosts import environment_of
-from nearfield.mapping import Problem, best_mapping, bisected
+from nearfield.mapping import Problem, best_mapping
 from nearfield.places import Place
 from tests.command.calling import nearfield
 from tests.command.test_survey import machine_of
@@ -49,62 +48,6 @@ def test_small_jobs_are_placed_as_well_as_by_trying_all(problem: Problem) -> Non
     assert len(set(found)) == problem.ranks and set(found) <= set(range(len(problem.places)))
     least = min(problem.cost(at) for at in itertools.permutations(range(len(problem.places)), problem.ranks))
     assert problem.cost(found) <= least * (1 + 1e-9)
-
-
-def grid(width: int, height: int, deep: int = 1) -> dict[tuple[int, int], int]:
-    """Neighbours of a grid."""
-    of = {
-        place: number
-        for number, place in enumerate(itertools.product(range(width), range(height), range(deep)))
-    }
-    steps = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-    moved = [
-        (place, tuple(a + b for a, b in zip(place, step, strict=True))) for place in of for step in steps
-    ]
-    return {(of[place], of[other]): 1 for place, other in moved if other in of}
-
-
-def scattered(ranks: int, near: int, seed: int) -> dict[tuple[int, int], int]:
-    """Points of a square and the nearest of each, with unequal weights."""
-    chance = random.Random(seed)
-    points = [(chance.random(), chance.random()) for _ in range(ranks)]
-
-    def distance(one: int, other: int) -> float:
-        return sum((a - b) ** 2 for a, b in zip(points[one], points[other], strict=True))
-
-    return {
-        (min(one, other), max(one, other)): 1 + (one * 7 + other * 13) % 9
-        for one in range(ranks)
-        for other in sorted(range(ranks), key=lambda other, one=one: distance(one, other))[1 : near + 1]
-    }
-
-
-# The least cut of 800 runs of METIS 5.2.1 (pymetis 2025.2.2, exact balance, recursive and k-way, 4 cuts each).
-@pytest.mark.parametrize(
-    ("ranks", "weights", "caches", "metis"),
-    [(64, grid(8, 8), 8, 32), (64, grid(4, 4, 4), 8, 48), (64, scattered(64, 6, 9), 4, 158)],
-    ids=["grid", "cube", "scattered"],
-)
-def test_large_jobs_are_placed_about_as_well_as_by_metis(
-    ranks: int, weights: dict, caches: int, metis: int
-) -> None:
-    order = list(range(ranks))
-    random.Random(3).shuffle(order)
-    each = ranks // caches
-    problem = problem_of(
-        ranks,
-        {(order[one], order[other]): weight for (one, other), weight in weights.items()},
-        [Place(cpu, cpu, cpu // each * each, 0) for cpu in range(ranks)],
-        (0.0, 0.0, 1.0, 1.0),
-    )
-    found = best_mapping(problem, seconds=30, rounds=4)
-    assert problem.cost(found) <= 1.1 * metis
-    assert problem.cost(found) <= problem.cost(bisected(problem)) < problem.cost(range(ranks))
-
-
-def test_an_order_that_is_good_stays() -> None:
-    problem = problem_of(4, {(0, 1): 9, (2, 3): 9}, machine_of(2, 1, 2, 1))
-    assert best_mapping(problem) == [0, 1, 2, 3]
 
 
 # ---- reports
@@ -146,19 +89,6 @@ def test_partners_come_near_and_the_gain_is_the_models(tmp_path: Path, machine: 
     assert "0.25 of it" in said and "I_MPI_PIN_PROCESSOR_LIST" in said and "--rankfile FILE" in said
 
 
-def test_collectives_count_by_their_communicators(tmp_path: Path, machine: str) -> None:
-    row = {"function": "MPI_Allreduce", "kind": "collective", "communicator": "c", "by": "slots"}
-    each = {"calls": 100, "bytes": 800, "seconds": 0.1}
-    path = report(
-        tmp_path,
-        sent=[],
-        communicators=[{"id": "c", "inter": False, "members": [0, 3]}],
-        rows=[row | {"ranks": {"0": each, "3": each}}],
-    )
-    of = json.loads(nearfield("place", str(path), "--machine", machine, "--json").stdout)["cpus"]
-    assert of[0] // 2 == of[3] // 2
-
-
 @pytest.mark.parametrize(
     ("world", "words", "why"),
     [
@@ -173,15 +103,6 @@ def test_what_cannot_be_placed_is_said(
 ) -> None:
     done = nearfield("place", str(report(tmp_path, **world)), "--machine", machine, *words)
     assert done.returncode == 2 and why in done.stderr
-
-
-def test_earlier_reports_are_refused(tmp_path: Path, machine: str) -> None:
-    path = report(tmp_path)
-    found = json.loads(path.read_text())
-    del found["worlds"][0]["sent"]
-    path.write_text(json.dumps(found))
-    done = nearfield("place", str(path), "--machine", machine)
-    assert done.returncode == 2 and "earlier version" in done.stderr
 
 
 def test_a_thread_of_each_core_comes_first() -> None:

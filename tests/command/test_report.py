@@ -74,23 +74,6 @@ def test_names_are_only_text(tmp_path: Path) -> None:
     assert '<b>&"\u00fc</b>' in {one["name"] for one in world["communicators"]}
 
 
-def test_sources_may_have_any_names(tmp_path: Path) -> None:
-    page, source, program = tmp_path / "page.html", os.fsencode(tmp_path) + b"/l\xe9.c", tmp_path / "program"
-    with open(source, "w") as file:
-        file.write(
-            "#include <mpi.h>\nint main(int c, char** v) { MPI_Init(&c, &v); MPI_Barrier(MPI_COMM_WORLD); "
-        )
-        file.write("MPI_Finalize(); return 0; }\n")
-    mpich = HOSTS["mpich"]
-    compiler = ["gcc", "-g", f"-I{mpich.include}", source, str(mpich.library), "-o", str(program)]
-    subprocess.run(compiler, check=True)
-    # Pages are UTF-8 wherever they are written.
-    options = ("run", "--report", str(page), "--host", "mpich", *launcher("mpich", 2), str(program))
-    done = nearfield(*options, LC_ALL="C", PYTHONUTF8="0")
-    assert done.returncode == 0, done.stderr
-    check_page(page, "main (l\ufffd.c:2)")
-
-
 def test_what_cannot_be_written_at_the_end_is_kept(tmp_path: Path) -> None:
     page, program = tmp_path / "page.html", compile_c("mpich", "recorded.c")
     job = f"{' '.join(launcher('mpich', 2))} {program} all 0; mkdir {tmp_path}/page.json; exit 5"
@@ -107,17 +90,6 @@ def test_a_job_that_is_killed_at_once_is_known_but_has_no_trace(tmp_path: Path) 
     done = nearfield(*options, program, "dies")
     assert "no trace" in done.stderr and not trace.exists(), done.stderr
     check_page(page, "did not end by itself")
-
-
-def test_each_job_of_a_script_has_its_part(tmp_path: Path) -> None:
-    page, program = tmp_path / "page.html", compile_c("mpich", "recorded.c")
-    jobs = "; ".join(" ".join([*launcher("mpich", ranks), program, "all", "0"]) for ranks in (2, 2, 4))
-    done = nearfield("run", "--report", str(page), "--host", "mpich", "sh", "-c", f"{jobs}; exit 5")
-    assert done.returncode == 5, done.stderr
-    worlds = json.loads(page.with_suffix(".json").read_text())["worlds"]
-    assert [world["size"] for world in worlds] == [2, 2, 4]
-    assert not any(world["missing"] for world in worlds)
-    check_page(page, "1 of 3", "3 of 3")
 
 
 def test_a_program_without_mpi_has_no_report(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.scan import bumps, bumps_of, scanned, show_bumps, sizes_around
+from nearfield.scan import bumps, bumps_of, scanned
 from tests.command.calling import nearfield
 
 
@@ -29,13 +29,6 @@ def curve(times: dict[int, float], noise: float = 0.01, **others) -> list[dict]:
 def found_in(times: dict[int, float], noise: float = 0.01) -> list[tuple[int, int]]:
     """First and last size of what stands out."""
     return [(b.inside[0]["bytes"], b.inside[-1]["bytes"]) for b in bumps_of(curve(times, noise))]
-
-
-def test_sizes_are_powers_of_two_and_those_beside_them() -> None:
-    assert sizes_around([8, 16, 32], 1) == [8, 9, 12, 15, 16, 17, 24, 31, 32]
-    assert sizes_around([8, 64], 8) == [8, 16, 24, 32, 40, 48, 56, 64]
-    assert sizes_around([100, 300], 1) == [100, 127, 128, 129, 192, 255, 256, 257, 300]
-    assert sizes_around([4096], 1) == [4096]
 
 
 def test_what_has_elements_is_measured_at_whole_ones() -> None:
@@ -73,18 +66,6 @@ def test_curves_are_not_mixed() -> None:
     assert bumps(curve({8: 0.1, 16: 0.3, 32: 0.1}, mode="plain")) == []
     both = [*curve({8: 0.1, 16: 0.3, 32: 0.1}), *curve({8: 0.1, 16: 0.1, 32: 0.1}, mode="plain")]
     assert [bump.times for bump in bumps(both)] == [pytest.approx(3)]
-
-
-def test_the_report_says_what_is_on_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = curve({64: 0.1, 128: 0.6, 256: 0.5, 512: 0.2})
-    rows[0]["algorithm"] = "line"
-    show_bumps(rows)
-    shown = capsys.readouterr().out
-    assert "bcast, 2 ranks, used buffers, a line one way: near, impi" in shown
-    found = " ".join(shown.splitlines()[-1].split())
-    assert found == "128-256 0.600 64 0.100 512 0.200 3.00 slots line slots"
-    show_bumps(curve({64: 0.1, 128: 0.2, 256: 0.3}))
-    assert "No cell takes more than 1.2 times as long" in capsys.readouterr().out
 
 
 def test_a_scan_measures_and_reports(tmp_path: Path) -> None:

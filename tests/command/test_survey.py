@@ -1,6 +1,5 @@
 """`nearfield survey`: which placements and steps there are, what leaves the machine, that a survey ends, goes on and is shown."""
 
-import json
 import string
 import time
 import zipfile
@@ -10,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearfield.places import Place, pairs_of, relation
-from nearfield.survey import archive, measuring
+from nearfield.places import Place
+from nearfield.survey import archive
 from nearfield.survey.measuring import COLLECTIVES, OF_MEMORY, fits, placements, steps_for
 from tests.command.calling import nearfield
 from tests.command.pages import check_page
@@ -27,24 +26,6 @@ def machine_of(packages: int, caches: int, cores: int, threads: int) -> list[Pla
     ]
 
 
-shapes = st.tuples(st.integers(1, 2), st.integers(1, 4), st.integers(1, 4), st.integers(1, 2))
-
-
-@given(shapes)
-def test_placements_are_of_the_machine_and_differ(shape: tuple[int, int, int, int]) -> None:
-    places = {place.cpu: place for place in machine_of(*shape)}
-    found = placements(list(places.values()))
-    assert found and len({(one.cpus, one.ranks) for one in found}) == len(found)
-    for one in found:
-        assert set(one.cpus) <= set(places) and list(one.cpus) == sorted(one.cpus)
-        assert one.ranks == len(one.cpus) or (len(places) == 1 and one.ranks == 2)
-    cores = shape[0] * shape[1] * shape[2]
-    assert cores == 1 or any(len(one.cpus) == cores for one in found)
-    pairs = {relation(*(places[cpu] for cpu in one.cpus)) for one in found if len(one.cpus) == 2}
-    there = {relation(one, other) for one in places.values() for other in places.values() if one != other}
-    assert pairs == there
-
-
 def test_placements_of_a_large_machine() -> None:
     found = placements(machine_of(2, 12, 8, 2), [8, 384])
     assert [(one.name, len(one.cpus)) for one in found] == [
@@ -56,18 +37,6 @@ def test_placements_of_a_large_machine() -> None:
         ("384 ranks, all CPUs", 384),
         ("8 ranks on 384 CPUs", 384),
     ]
-
-
-@given(shapes, st.integers(1, 60))
-def test_pairs_are_sampled_from_all_relations(shape: tuple[int, int, int, int], most: int) -> None:
-    places = machine_of(*shape)
-    every = {(a.cpu, b.cpu) for index, a in enumerate(places) for b in places[index + 1 :]}
-    of = {pair: relation(places[pair[0]], places[pair[1]]) for pair in every}
-    pairs = pairs_of(places, most)
-    assert len(set(pairs)) == len(pairs) <= most and set(pairs) <= every
-    assert len(pairs) == min(most, len(every)) or most < len(set(of.values()))
-    if most >= len(set(of.values())):
-        assert {of[pair] for pair in pairs} == set(of.values())
 
 
 def test_steps_fit_into_memory() -> None:
@@ -155,62 +124,6 @@ def test_a_survey_ends_goes_on_and_is_shown(tmp_path: Path) -> None:
     assert other.returncode == 2 and "another hosts" in other.stderr
 
 
-def test_without_workers_the_machine_is_surveyed_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measuring, "_has_worker", lambda abi: False)
-    found, said = surveyed(tmp_path / "out", "--hosts", "mpich")
-    assert "no calls are measured with mpich" in said and found["without_workers"] == ["mpich"]
-    assert {step["kind"] for step in found["steps"].values()} == {"machine", "lines"}
-    assert not found["missing"] and not any("failed" in step for step in found["steps"].values())
-    cpus = len(found["places"])
-    assert len(found["steps"]["lines"]["rows"]) == cpus * (cpus - 1) / 2
-    assert all(row["ns"] > 0 for row in found["steps"]["lines"]["rows"])
-    assert {one["name"]: one["value"] for one in found["steps"]["machine"]["found"]["figures"]}["copy"] > 0
-    (path,) = (tmp_path / "out").glob("*.zip")
-    page = tmp_path / "page.html"
-    assert nearfield("survey", "--report", str(path), "--out", str(page)).returncode == 0
-    check_page(page, "No calls were measured with mpich")
-
-
-def cell(algorithm: str, ratio: float) -> dict:
-    times = {algorithm: ratio, "slots": 1.0}
-    about = {"op": "bcast", "ranks": 2, "bytes": 8, "model": "slots", "chosen": algorithm, "best": "slots"}
-    return about | {"model_ratio": 1.0, "ratio": ratio, "us": ratio, "forced_us": times, "trials": 0.0}
-
-
-def test_the_page_says_what_choices_cost_and_what_is_text(tmp_path: Path) -> None:
-    row = {"op": "bcast", "bytes": 8, "host": "mpich", "algorithm": "slots", "state": "50 ns"}
-    plain, ours = (
-        {"mode": mode, "median": us, "lower": us, "upper": us} | row
-        for mode, us in (("plain", 2.0), ("nearfield", 1.0))
-    )
-    where = {"placement": "2 ranks, one cache", "ranks": 2, "op": "bcast", "host": "mpich", "seconds": 1.0}
-    steps = {
-        "a": {"kind": "choices", **where, "rows": [cell("slots", 1.0), cell("<b>line</b>", 1.5)]},
-        "b": {"kind": "calls", **where, "rows": [plain, ours]},
-        "c": {"kind": "lines", "seconds": 1.0, "failed": "took too long"},
-    }
-    survey = {
-        "format": archive.FORMAT,
-        **{"version": "1", "minutes": 10, "used": 300, "missing": ["x"], "without_workers": []},
-        "machine": {"model": "<i>Zen</i>", "cpus": 2, "caches": [], "kernel": "6.1", "virtual": False},
-        "places": [{"cpu": cpu, "core": cpu, "cache": 0, "package": 0} for cpu in range(2)],
-        "hosts": {"mpich": "4.3"},
-    }
-    archive.write(tmp_path / "a.zip", survey, steps)
-    done = nearfield("survey", "--report", str(tmp_path / "a.zip"), "--out", str(tmp_path / "page.html"))
-    assert done.returncode == 0, done.stderr
-    check_page(
-        tmp_path / "page.html",
-        *("<i>Zen</i>", "<b>line</b>", "takes 0.50 of the best plain MPI's time", "c: took too long"),
-        *(
-            "What calls chose takes at most 1.1 of the fastest algorithm's time in 50% of 2 cells",
-            "in 100% of 2",
-        ),
-    )
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -229,16 +142,3 @@ def test_wrong_words_are_refused(
     done = nearfield(*words)
     assert done.returncode == 2 and why in done.stderr
     assert not list(tmp_path.iterdir())
-
-
-def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
-    for name, content in (("text.zip", "no archive"), ("other.zip", None)):
-        path = tmp_path / name
-        if content:
-            path.write_text(content)
-        else:
-            with zipfile.ZipFile(path, "w") as packed:
-                packed.writestr("survey.json", json.dumps({"format": 99}))
-                packed.writestr("steps.json", "{}")
-        done = nearfield("survey", "--report", str(path))
-        assert done.returncode == 2 and name in done.stderr

@@ -187,35 +187,5 @@ TEST(Buffered, AReceiverThatDiesEndsTheFlush) {
             1);  // the one that died
 }
 
-TEST(Buffered, RandomMessagesArriveInOrder) {
-  constexpr int size = 4, messages = 200;
-  static constexpr std::uint64_t lengths[] = {0, 8, 5000, 70000, 400000};
-  EXPECT_EQ(run(size,
-                [](Messenger& messenger, PageBootstrap& bootstrap, int rank) {
-                  std::mt19937 common(3), own{unsigned(rank)};
-                  Buffered buffered;
-                  buffered.attach(Buffered::process, {nullptr, 0, true});
-                  bool good = true;
-                  for (int i = 0; i < messages; ++i) {
-                    const int from = int(common() % size), to = int(common() % size);
-                    std::vector<std::byte> memory(lengths[common() % std::size(lengths)], std::byte(i));
-                    if (rank == from) {
-                      const layout::Data data{memory.data(), memory.size(), {}};
-                      good &= buffered.send(messenger, one, to, {5, from, 0}, data, overhead) == Sent::yes;
-                      if (own() % 16 == 0 && to != from) usleep(200);
-                    }
-                    std::ranges::fill(memory, std::byte{0xff});
-                    if (rank == to) {
-                      receive(messenger, from, 0, memory);
-                      good &= all(memory, i);
-                    }
-                  }
-                  buffered.flush(messenger, Buffered::process);
-                  bootstrap.meet();
-                  return good && !buffered.any_outgoing();
-                }),
-            0);
-}
-
 }  // namespace
 }  // namespace nearfield::messages

@@ -201,28 +201,41 @@ TEST(Arena, NeverHandsOutTheSameByteTwice) {
   EXPECT_LE(arena.reserved(), std::size_t{17} << 20) << "free memory must return to the kernel";
 }
 
-// Ranges of all kinds, freed at random: none overlaps another, all have memory, and what is apart has none afterwards.
-TEST(Arena, WhatIsApartLeavesRoomForAll) {
+// Ranges of all kinds, freed at random: none overlaps another, what is reserved has memory, what is apart has none
+// afterwards, and what is asked for as zero is.
+TEST(Arena, RangesOfAllKindsLeaveRoomForAll) {
   auto segment = Segment::create(1 << 30);
   ASSERT_TRUE(segment);
   Arena arena(*segment, 4096);
   std::mt19937 random(3);
   Live live;
-  for (int round = 0; round < 3000; ++round) {
-    if (live.size() < 10 || (live.size() < 60 && random() % 2)) {
-      const std::size_t bytes = 1 + random() % (random() % 8 ? 100000 : 3 << 20);
-      const std::size_t align = random() % 4 ? std::size_t{64} << random() % 7 : 2 << 20;
-      const auto offset =
-          random() % 2 ? arena.allocate_apart(bytes, align, Component::control) : arena.allocate(bytes, align);
-      ASSERT_TRUE(offset) << offset.error().text;
-      ASSERT_EQ(*offset % align, 0u);
-      ASSERT_TRUE(live.add(*offset, bytes)) << round;
-      // What had been reserved needs no page of its own now.
-      const std::size_t before = testing::file_bytes(segment->fd());
-      segment->base()[*offset] = segment->base()[*offset + bytes - 1] = std::byte{1};
-      ASSERT_EQ(testing::file_bytes(segment->fd()), before);
-    } else {
+  for (int round = 0; round < 5000; ++round) {
+    if (live.size() >= 10 && (live.size() >= 60 || random() % 2)) {
       live.free_one(arena, random() % live.size());
+      continue;
+    }
+    const std::size_t bytes = 1 + random() % (random() % 8 ? 100000 : 3 << 20);
+    const unsigned kind = random() % 4;
+    const bool reserved = kind < 2, zero = kind == 2;
+    const std::size_t align = !reserved      ? std::size_t{4096} << random() % 4
+                              : random() % 4 ? std::size_t{64} << random() % 7
+                                             : 2 << 20;
+    const auto offset =
+        kind == 0 ? arena.allocate(bytes, align)
+        : kind == 1
+            ? arena.allocate_apart(bytes, align, Component::control)
+            : arena.allocate_untouched(bytes, align, zero ? Component::windows : Component::alloc_mem, nullptr, zero);
+    ASSERT_TRUE(offset) << offset.error().text;
+    ASSERT_EQ(*offset % align, 0u);
+    ASSERT_TRUE(live.add(*offset, bytes)) << round;
+    std::byte* const at = segment->base() + *offset;
+    if (zero) {
+      ASSERT_TRUE(std::all_of(at, at + bytes, [](std::byte b) { return b == std::byte{0}; })) << round;
+    }
+    const std::size_t before = testing::file_bytes(segment->fd());
+    std::memset(at, 0xa5, bytes);
+    if (reserved) {
+      ASSERT_EQ(testing::file_bytes(segment->fd()), before);
     }
   }
   live.free_all(arena);
@@ -286,37 +299,6 @@ TEST(Arena, WhatWasFreedLastIsUsedAgain) {
   EXPECT_EQ(arena.in_use(), 0u);
   EXPECT_EQ(get(3 * bytes), first);
   arena.free(first);
-  EXPECT_EQ(arena.in_use(), 0u);
-}
-
-TEST(Arena, UntouchedRangesAreApartAndZeroWhereAskedFor) {
-  auto segment = Segment::create(1 << 30);
-  ASSERT_TRUE(segment);
-  Arena arena(*segment, 4096);
-  std::mt19937 random(5);
-  Live live;
-  for (int round = 0; round < 3000; ++round) {
-    if (live.size() < 10 || (live.size() < 40 && random() % 2)) {
-      const std::size_t bytes = 1 + random() % (random() % 8 ? 100000 : 3 << 20);
-      const std::size_t align = std::size_t{4096} << random() % 4;
-      const bool zero = random() % 2;
-      const auto component = zero ? Component::windows : Component::alloc_mem;
-      const bool untouched = random() % 4;
-      const auto offset =
-          untouched ? arena.allocate_untouched(bytes, align, component, nullptr, zero) : arena.allocate(bytes, align);
-      ASSERT_TRUE(offset) << offset.error().text;
-      ASSERT_EQ(*offset % align, 0u);
-      ASSERT_TRUE(live.add(*offset, bytes)) << round;
-      std::byte* const at = segment->base() + *offset;
-      if (untouched && zero) {
-        ASSERT_TRUE(std::all_of(at, at + bytes, [](std::byte b) { return b == std::byte{0}; })) << round;
-      }
-      std::memset(at, 0xa5, bytes);
-    } else {
-      live.free_one(arena, random() % live.size());
-    }
-  }
-  live.free_all(arena);
   EXPECT_EQ(arena.in_use(), 0u);
 }
 

@@ -53,23 +53,6 @@ std::uint64_t all_written(Window& window, std::uint64_t mine) {
   return sum;
 }
 
-TEST(Locks, ExcludeWriters) {
-  for (const int size : sizes)
-    EXPECT_EQ(0, run_windows(size, 64,
-                             [](Window& window, Process&, Chance& chance) {
-                               bool good = true;
-                               const std::uint64_t rounds = 3000;
-                               for (std::uint64_t i = 0; i < rounds; ++i) {
-                                 const int target = int(chance.below(2) ? 0 : chance.below(unsigned(window.size())));
-                                 good &= window.lock(target, true, true) && write_words(window, target, chance);
-                                 good &= window.unlock(target);
-                                 chance.delay();
-                               }
-                               return all_written(window, rounds) == word(window, 0, 3) && good;
-                             }))
-        << size;
-}
-
 TEST(Locks, LetReadersInOrOneWriter) {
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, 64,
@@ -86,24 +69,6 @@ TEST(Locks, LetReadersInOrOneWriter) {
                                  written += writes;
                                }
                                return all_written(window, written) == word(window, 0, 3) && good;
-                             }))
-        << size;
-}
-
-// None leaves before all are there.
-TEST(Locks, AreHadByAllReadersTogether) {
-  for (const int size : sizes)
-    EXPECT_EQ(0, run_windows(size, 64,
-                             [](Window& window, Process&, Chance&) {
-                               bool good = true;
-                               for (std::uint64_t round = 1; round <= 50; ++round) {
-                                 good &= window.lock(0, false, true);
-                                 shared_word(window, 0).fetch_add(1);
-                                 while (shared_word(window, 0).load() < round * std::uint64_t(window.size()))
-                                   sched_yield();
-                                 good &= window.unlock(0);
-                               }
-                               return good;
                              }))
         << size;
 }
@@ -270,36 +235,6 @@ TEST(Epochs, WhatIsPutBeforeAFenceIsSeenAfterIt) {
                                  good &= window.fence(true, true);
                                }
                                return good;
-                             }))
-        << size;
-}
-
-// Who accesses whom changes from round to round; some nobody, some themselves.
-TEST(Epochs, WhatIsPutBeforeCompleteIsSeenAfterWait) {
-  for (const int size : sizes)
-    EXPECT_EQ(0, run_windows(size, 4096,
-                             [](Window& window, Process&, Chance& chance) {
-                               const int rank = window.rank(), size = window.size();
-                               Chance all(7);
-                               bool good = true;
-                               for (std::uint64_t round = 1; round <= 300; ++round) {
-                                 std::vector<int> origins, targets;
-                                 for (int origin = 0; origin < size; ++origin)
-                                   for (int target = 0; target < size; ++target) {
-                                     if (all.below(3) == 0) continue;
-                                     if (origin == rank) targets.push_back(target);
-                                     if (target == rank) origins.push_back(origin);
-                                   }
-                                 good &= window.post(origins, true) && window.start(targets, true);
-                                 for (const int m : targets) word(window, m, std::size_t(rank)) = round;
-                                 chance.delay();
-                                 good &= window.complete();
-                                 bool done = round % 2 == 0;
-                                 if (done) good &= window.wait();
-                                 for (; !done; sched_yield()) good &= window.test(done);
-                                 for (const int m : origins) good &= word(window, rank, std::size_t(m)) == round;
-                               }
-                               return good && window.idle();
                              }))
         << size;
 }

@@ -5,7 +5,6 @@ The program (programs/placed.c) asks by move_pages and numa_maps; Nearfield's st
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
@@ -15,7 +14,6 @@ from tests.guest import placed
 from tests.guest.guest import Guest
 from tests.guest.machines import HBM, Machine
 from tests.guest.placed import MIB, PAGE, RANKS, Counts, Lies, pages
-from tests.mpi.jobs import BUILD, ROOT
 
 SEGMENT = ("fastboxes", "copy-buffers", "control")  # components in the ranks' own segments
 RESULT = dict[int, dict[int | str, int]]
@@ -160,11 +158,6 @@ def test_ranks_that_fill_a_node_together_all_get_memory(tiers: Guest) -> None:
     assert 0 < on_hbm < pages(64 * MIB)
 
 
-def test_room_that_is_given_back_is_used_again(tiers: Guest) -> None:
-    job = placed.run(tiers, *("alloc", 24 * MIB, "2,forced") * 4, ranks=1)
-    assert [job.of("alloc", time) for time in range(4)] == [{0: {2: pages(24 * MIB)}}] * 4
-
-
 def test_forced_placement_that_cannot_be_had_is_an_error(tiers: Guest) -> None:
     hints = ("2,forced", "bandwidth,forced", "7,forced")
     actions = (word for hint in hints for word in ("alloc", 128 * MIB, hint))
@@ -201,13 +194,3 @@ def test_a_window_lies_where_its_hint_says(per_socket: Guest, how: str) -> None:
             assert lies[node] >= pages(4 * MIB) - spare and sum(lies.values()) == pages(4 * MIB)
     assert job.counts["windows"].elsewhere <= 2 * spare * PAGE
     assert job.counts["windows"].placed >= 8 * MIB - 2 * spare * PAGE
-
-
-def test_info_tells_what_components_get(per_socket: Guest) -> None:
-    probe = [str(ROOT / "build" / BUILD / "bin/nearfield-probe")]
-    ended = per_socket.run(probe, {"NEARFIELD_MEMORY": "fastboxes:bandwidth"})
-    assert ended.returncode == 0, ended.text
-    components = {row["name"]: row for row in json.loads(ended.stdout)["placement"]["components"]}
-    # Of a process that may run everywhere: the HBM of both sockets.
-    assert set(re.findall(r"\d+", components["fastboxes"]["gets"].split("then")[0])) == {"2", "3"}
-    assert not components["control"]["asked"]

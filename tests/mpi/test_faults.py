@@ -125,8 +125,7 @@ def test_another_users_letters_delay_nobody(host: str) -> None:
 
 @pytest.mark.parametrize("host", BOTH)
 def test_communicators(host: str) -> None:
-    names = (f"communicators_{what}" for what in ("many", "progress", "inter"))
-    good_scenarios(host, 2, *names, timeout=300)
+    good_scenarios(host, 2, "communicators_many", timeout=300)
     good_scenarios(host, 2, "communicators_threads", threads=True)
 
 

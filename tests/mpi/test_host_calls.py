@@ -11,8 +11,6 @@ from tests.mpi.scenario_jobs import good_scenarios
 # while it makes a communicator from a group.
 NOT_TRIED = {"mpich": {"shrink", "agree"}, "debian-mpich": {"shrink", "agree"}}
 CALLS = [
-    *("allgatherv_c", "gatherv_c", "scatterv_c", "reduce_scatter_c", "scan_c", "exscan_c"),
-    *("neighbor_allgather_c", "neighbor_allgatherv_c", "neighbor_alltoallv_c", "neighbor_alltoallw_c"),
     *("session", "shrink", "agree", "at_all_c", "all_c", "ordered", "split", "file_state"),
 ]
 

@@ -70,7 +70,7 @@ def test_random_programs_on_every_host(jobs: Jobs, host: str, ranks: int) -> Non
     assert answers[0]["result"] > 0
 
 
-SCENARIOS = ["host_blocks", "mixed", "contexts", "buffered_again", "unattended"]
+SCENARIOS = ["host_blocks", "contexts", "buffered_again", "unattended"]
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

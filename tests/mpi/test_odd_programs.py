@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.mpi.jobs import AT_ONCE, EVERYTHING, HOSTS, UNKNOWN, compiled, hosts, launch
-from tests.mpi.operations import ALGORITHMS
 from tests.mpi.scenario_jobs import good_scenarios
 
 LIVES = ["outlives_buffered", "outlives_collective", "outlives_first", "outlives_error", "outlives_many"]
@@ -109,36 +108,6 @@ def test_a_rank_that_exits_while_others_wait_ends_the_job_as_without_nearfield(
         # MPICH's launcher kills the others, and races to see whether it tells of them or of the one that has ended.
         statuses = [bool(job.returncode) if host == "mpich" else job.returncode for job in jobs]
         assert status == 0 or statuses[0] == statuses[1] != 0, jobs[0].text + jobs[1].text
-
-
-def lengths(row: str) -> list[tuple[int, int]]:
-    """Two of which a row carries both, in a call of four ranks."""
-    if row == "line":
-        return [(32, 64)]
-    if row in ("slots", "tree", "below"):
-        return [(640, 960)]
-    if row == "oneshot":
-        return [(16000, 16384)]
-    # Of two classes, for which other rows would be chosen where this one does not apply.
-    return [(180000, 200000), *([(65536, 1500000)] if row in ("pipeline", "rounds", "partitioned") else [])]
-
-
-@pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-def test_no_row_writes_behind_what_a_rank_has(host: str, ranks: int) -> None:
-    # Small teams have a tree where it is asked for. Where a row does not apply ranks choose by their lengths, and may differ.
-    for meeting in ("auto", "tree"):
-        calls = [
-            f"wrong_lengths {op} {row} {shorter} {longer}"
-            for op, rows in ALGORITHMS.items()
-            for row in rows
-            for shorter, longer in lengths(row)
-            if (row == "tree") == (meeting == "tree")
-            and op != "barrier"
-            and (row != "line" or op not in ("scatter", "reduce_scatter_block"))
-        ]
-        env = {"NEARFIELD_MEETING": meeting}
-        good_scenarios(host, ranks, *calls, env=env, served=UNKNOWN, timeout=300)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))

@@ -6,11 +6,10 @@ from tests.mpi.jobs import EVERYTHING, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 
 
-@pytest.mark.parametrize("threads", [False, True], ids=["one", "threads"])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
-def test_several_outstanding_complete_in_every_way(host: str, ranks: int, threads: bool) -> None:
-    good_scenarios(host, ranks, "overlapping_threads" if threads else "overlapping", threads=threads)
+def test_those_of_several_threads_complete_in_every_way(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, "overlapping_threads", threads=True)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.mpi.jobs import compile_c, hosts, launch, python_of, report_after_kill
+from tests.mpi.resident import Jobs
 from tests.mpi.scenario_jobs import good_scenarios
 
 ALL = hosts("mpich", "openmpi", "impi")
@@ -44,10 +45,11 @@ nothing: success
 
 
 @pytest.mark.parametrize("heap", ["shared", "off"])
-@pytest.mark.parametrize(("ranks", "times"), [(2, 300), (3, 150), (4, 100), (5, 60)])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("host", ALL)
-def test_random_ones_equal_the_model(host: str, ranks: int, times: int, heap: str) -> None:
-    good_scenarios(host, ranks, f"partitioned_model {ranks * 100} {times}", env={"NEARFIELD_HEAP": heap})
+def test_random_ones_equal_the_model(jobs: Jobs, host: str, ranks: int, heap: str) -> None:
+    job = jobs(host, ranks, {"NEARFIELD_HEAP": heap})
+    job.run("oracle.talking:partitioned", seed=ranks, rounds=40 // ranks, timeout=100)
 
 
 # The sender goes on when the receiver has looked at all of its own partitions.
@@ -87,15 +89,14 @@ def test_a_partition_arrives_when_all_is_there_that_lies_in_it(host: str) -> Non
     assert not job.timed_out and job.stdout.count("good") == 2, job.text[-3000:]
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("host", ALL)
-def test_they_restart(host: str, ranks: int) -> None:
-    good_scenarios(host, ranks, "partitioned_model 7 100" if ranks == 1 else "partitioned_restarts 3 1000")
+def test_they_restart(host: str) -> None:
+    good_scenarios(host, 2, "partitioned_restarts 1000")
 
 
 @pytest.mark.parametrize("host", ALL)
 def test_threads_mark_and_watch_partitions(host: str) -> None:
-    good_scenarios(host, 2, "partitioned_threads 5 30", threads=True)
+    good_scenarios(host, 2, "partitioned_threads 30", threads=True)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

@@ -130,13 +130,6 @@ def test_a_program_that_exits_without_finalizing_is_recorded(host: str, tmp_path
             assert sums(world, rank["rank"])["sums", "MPI_Allreduce"] == (10, 10240)
 
 
-def test_handlers_of_exit_are_recorded(tmp_path: Path) -> None:
-    world = recorded("mpich", 2, tmp_path, "at the end")
-    for rank in world["ranks"]:
-        assert rank["ending"] == "MPI_Finalize" and rank["rows_lost"] == 0
-        assert sums(world, rank["rank"]) == {("sums", "MPI_Allreduce"): (20, 20480)}
-
-
 @pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_a_killed_program_leaves_what_it_had_done(host: str, tmp_path: Path) -> None:
     job = subprocess.Popen(
@@ -190,22 +183,6 @@ for thread in threads: thread.join()
         assert sum(row["ranks"][rank]["calls"] for row in rows) == 600
 
 
-def test_threads_that_follow_each_other_share_a_table(tmp_path: Path) -> None:
-    script = """
-import threading
-from mpi4py import MPI
-for _ in range(50):
-    thread = threading.Thread(target=MPI.COMM_WORLD.Barrier)
-    thread.start(), thread.join()
-"""
-    job = launch("mpich", 2, [python_of("mpich"), "-c", script], env={"NEARFIELD_RECORD": str(tmp_path)})
-    assert job.returncode == 0, job.text[-3000:]
-    for file in tmp_path.glob("*.json"):
-        rows = json.loads(file.read_text())["rows"]
-        barriers = [row for row in rows if row["function"] == "MPI_Barrier"]
-        assert sum(row["calls"] for row in barriers) == 50 and {row["thread"] for row in barriers} <= {0, 1}
-
-
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_partners_in_another_group_are_named(host: str, tmp_path: Path) -> None:
     world = recorded(host, 4, tmp_path, "groups", str(4 * LATE), NEARFIELD_TRACE=f"{tmp_path}/%r.trace")
@@ -215,15 +192,6 @@ def test_partners_in_another_group_are_named(host: str, tmp_path: Path) -> None:
     assert (late["rank"], late["for"]) == (0, 2) and late["seconds"] > LATE / 2e6
     found = sorted((one["members"], one["remote"]) for one in world["communicators"] if one["inter"])
     assert found == [([0], [1, 2, 3]), ([1, 2, 3], [0])]
-
-
-@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
-def test_programs_that_change_their_directory_write_where_they_began(
-    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    world = recorded(host, 2, Path("records"), "elsewhere", "0", NEARFIELD_TRACE="%r.trace")
-    assert len(world["ranks"]) == 2 and len(list(tmp_path.glob("?.trace"))) == 2
 
 
 @pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))

@@ -1,12 +1,11 @@
 """That what runs jobs notices what is wrong with them: scenarios that fail, jobs that the host served, stale programs."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from nearfield.statistics import Operation, Statistics
-from tests.mpi.jobs import EVERYTHING, NOTHING, UNKNOWN, Served, compile_c, compiled, digest, hosts, launch
+from tests.mpi.jobs import EVERYTHING, NOTHING, Served, compile_c, hosts, launch
 from tests.mpi.scenario_jobs import good_scenarios, run_scenarios
 
 
@@ -33,11 +32,6 @@ def test_each_scenario_has_a_verdict_of_its_own(host: str) -> None:
         good_scenarios(host, 2, "itself_absent")
 
 
-def test_a_job_that_does_not_end_is_noticed() -> None:
-    (found,) = run_scenarios("mpich", 2, "passive static", timeout=0.5, threads=True)
-    assert not found.good and found.job.timed_out
-
-
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_a_job_that_the_host_served_is_refused(host: str) -> None:
     program = [compile_c(host, "several.c"), "plain"]
@@ -48,15 +42,6 @@ def test_a_job_that_the_host_served_is_refused(host: str) -> None:
         assert "good" in launch(host, 2, program, env, served=NOTHING).stdout
     with pytest.raises(AssertionError, match="not served as stated"):
         launch(host, 2, program, served=NOTHING)
-
-
-def test_statistics_are_there_where_the_test_asks_for_them() -> None:
-    program = [compile_c("mpich", "several.c"), "plain"]
-    job = launch("mpich", 2, program, served=EVERYTHING)
-    assert not job.stderr and [rank.rank for rank in job.statistics] == [0, 1]
-    assert all("allreduce" in rank.operations for rank in job.statistics)
-    assert len(launch("mpich", 2, program, served=UNKNOWN, statistics=True).statistics) == 2
-    assert not launch("mpich", 2, program, served=UNKNOWN).statistics
 
 
 COUNTS = {
@@ -119,16 +104,3 @@ def test_every_rank_has_to_have_statistics_and_to_be_served() -> None:
     assert not EVERYTHING.but("bcast").complaints(served)
     served.reverse()  # the first alone would have carried none
     assert EVERYTHING.but("bcast").complaints(served)
-
-
-def test_programs_are_made_anew_where_a_header_is_another(tmp_path: Path) -> None:
-    header, source = tmp_path / "value.h", tmp_path / "program.c"
-    source.write_text('#include "value.h"\nint main(void) { return VALUE; }\n')
-    seen = []
-    for value in (3, 4, 4):
-        header.write_text(f"#define VALUE {value}\n")
-        digest.cache_clear()
-        compiled.cache_clear()
-        made = Path(compiled("program", (str(source),)))
-        seen.append((made.stat().st_ino, digest(str(made))))
-    assert seen[0] != seen[1] and seen[1] == seen[2]

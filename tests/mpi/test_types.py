@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, UNKNOWN, carried, hosts
+from tests.mpi.jobs import EVERYTHING, UNKNOWN, WHILE_YOUNG, carried, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 
 
@@ -31,23 +31,14 @@ def test_wrong_arguments_give_the_hosts_errors(host: str, ranks: int) -> None:
     assert ours.lines == plain.lines
 
 
-@pytest.mark.parametrize("heap", ["shared", "off"])
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-mpich", "debian-openmpi"))
-def test_derived_types_and_files(host: str, ranks: int, heap: str, tmp_path: Path) -> None:
-    env = {"NEARFIELD_HEAP": heap}
-    (done,) = good_scenarios(host, ranks, f"derived {tmp_path}/file", env=env)
-    assert carried(done.job, "alltoall") >= 64
+def test_files_and_absolute_addresses(host: str, ranks: int, tmp_path: Path) -> None:
+    served = EVERYTHING.but(WHILE_YOUNG)
+    (done,) = good_scenarios(host, ranks, f"files {tmp_path}/file", served=served)
+    assert carried(done.job, "bcast")
 
 
-@pytest.mark.parametrize("heap", ["shared", "off"])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-def test_nested_types_of_all_constructors(host: str, heap: str) -> None:
-    (done,) = good_scenarios(host, 2, "nested 1 400", env={"NEARFIELD_HEAP": heap})
-    assert carried(done.job, "allgather") > 300 and carried(done.job, "bcast") > 150
-
-
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-def test_types_that_live_for_one_call(host: str, ranks: int) -> None:
-    good_scenarios(host, ranks, "young_types", "young_not_committed", "young_accumulates", served=UNKNOWN)
+def test_a_type_has_to_be_committed(host: str) -> None:
+    good_scenarios(host, 2, "young_not_committed", served=UNKNOWN)

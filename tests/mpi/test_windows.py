@@ -46,19 +46,13 @@ def test_random_programs(jobs: Jobs, host: str, ranks: int) -> None:
 
 @pytest.mark.parametrize("host", ALL)
 def test_nothing_is_lost_or_torn_under_contention(host: str) -> None:
-    good(host, 8, *(f"contention_{what} 1" for what in ("counters", "spin", "list", "overlapping", "mixed")))
+    good(host, 8, *(f"contention_{what} 1" for what in ("counters", "spin", "overlapping", "mixed")))
 
 
 @pytest.mark.parametrize("host", ALL)
 def test_locks_exclude_what_they_should(host: str) -> None:
     kinds = ("exclusive", "all", "transactions", "shared", "fairness", "unchecked")
     good(host, 8, *(f"locks_{what} 0.6" for what in kinds))
-
-
-@pytest.mark.parametrize("ranks", [4, 7])
-@pytest.mark.parametrize("host", ALL)
-def test_readers_that_hold_locks_close_no_ring_with_writers(host: str, ranks: int) -> None:
-    good(host, ranks, "locks_rings 1")
 
 
 @pytest.mark.parametrize("host", ALL)
@@ -124,8 +118,8 @@ def error_lines(done: Outcome) -> list[str]:
 
 
 @pytest.mark.parametrize("host", ALL)
-def test_windows_tell_what_they_are_and_end(host: str) -> None:
-    good(host, 3, "lifetimes_attributes", "lifetimes_queries", "lifetimes_pending")
+def test_windows_are_freed_behind_what_was_put(host: str) -> None:
+    good(host, 3, "lifetimes_pending")
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))

@@ -5,20 +5,17 @@ Debian's MPICH is not among the hosts: over several nodes its MPI_Finalize hangs
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from nearfield.statistics import VARIABLE
-from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
+from tests.mpi.jobs import HOSTS, environment, hosts
 from tests.nodes.bed import Nodes
 from tests.nodes.beds import MAIN, empty_statistics, made_or_skip, program, statistics_in
 from tests.nodes.jobs import Ended, Job, blocks, round_robin, run_job
@@ -97,16 +94,6 @@ def test_nodes_can_have_processes_of_their_own(host: str) -> None:
         expect_ring(nodes, run(nodes, host, blocks(2, 1), program(host, "ring.c")), blocks(2, 1))
 
 
-@FULL
-@pytest.mark.parametrize("host", MAIN)
-def test_nodes_can_have_cpus_of_their_own(host: str) -> None:
-    with made_or_skip(Nodes(2, own_cpus=True)) as nodes:
-        tell = ["sh", "-c", 'grep Cpus_allowed_list /proc/self/status; exec "$0"', *program(host, "ring.c")]
-        ended = run(nodes, host, blocks(2, 1), tell)
-    first, second, other = (text.splitlines()[0] for text in ended.out)
-    assert first == second and (first != other or len(os.sched_getaffinity(0)) == 1)
-
-
 @pytest.mark.parametrize("host", MAIN)
 def test_ranks_notice_that_another_node_has_their_cpus(host: str) -> None:
     """No node has more ranks than CPUs, both together do."""
@@ -162,26 +149,6 @@ def test_what_crosses_is_counted(nodes: Nodes, host: str) -> None:
 
 
 @FULL
-@pytest.mark.parametrize("host", MAIN)
-def test_the_network_can_be_slow(host: str) -> None:
-    with made_or_skip(Nodes(2, delay=3000, rate=1e9)) as nodes:
-        ended = run(nodes, host, blocks(1, 1), program(host, "internode_traffic.c", "8"), nearfield=False)
-    latency = float(re.search(r"latency: ([\d.]+) us", ended.out[0])[1])
-    assert 3000 <= latency < 30_000
-
-
-@FULL
-@pytest.mark.parametrize("host", MAIN)
-def test_the_network_can_stall(nodes: Nodes, host: str) -> None:
-    job = begun(nodes, host, [0, 1], "2.5")
-    with nodes.stalled():
-        time.sleep(1)
-    ended = job.wait(30)
-    assert ended.returncode == 0, ended.text
-    assert float(re.search(r"longest pause: ([\d.]+) s", ended.out[0])[1]) > 0.9
-
-
-@FULL
 @pytest.mark.parametrize("nearfield", [False, True], ids=["plain", "nearfield"])
 @pytest.mark.parametrize("host", MAIN)
 def test_a_job_ends_when_a_node_dies(nodes: Nodes, host: str, nearfield: bool) -> None:
@@ -206,36 +173,3 @@ def begun(nodes: Nodes, host: str, placement: list[int], seconds: str, nearfield
         assert time.monotonic() < end and job.launcher.poll() is None, job.wait(0).text
         time.sleep(0.05)
     return job
-
-
-@FULL
-def test_nothing_is_left_of_a_test_run_that_is_killed(nodes: Nodes) -> None:
-    script = (
-        "from tests.nodes.bed import Nodes; import subprocess, time\n"
-        "nodes = Nodes(2).__enter__()\n"
-        "name = nodes.names[1]; subprocess.Popen(nodes.enter(name, ['sleep', '100']))\n"
-        "print(nodes.files, nodes.process_of(name), nodes.process_of('head'), flush=True); time.sleep(100)"
-    )
-    killed = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
-    )
-    files, *keepers = killed.stdout.readline().split()
-    kept = {os.stat(f"/proc/{keeper}/ns/net").st_ino for keeper in keepers}
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    end = time.monotonic() + 5
-    while living_in(kept) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not living_in(kept)
-    with Nodes(1):
-        assert not Path(files).exists(), "the next run removes the files"
-
-
-def living_in(namespaces: set[int]) -> list[str]:
-    """The processes in the named network namespaces."""
-    found = []
-    for entry in os.scandir("/proc"):
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and os.stat(f"/proc/{entry.name}/ns/net").st_ino in namespaces:
-                found.append(entry.name)
-    return found

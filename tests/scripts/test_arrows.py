@@ -67,21 +67,6 @@ def test_arrows_down_pass(arrows: ModuleType) -> None:
     assert arrows.main([]) == 0
 
 
-def test_the_graph_is_drawn_from_the_top_down(arrows: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert arrows.main(["--draw"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "tools: engine/team",
-        "mpi/shim: engine/base",
-        "engine/team: engine/fibers",
-        "engine/fibers: -",
-        "heap: engine/base",
-        "engine/base: -",
-        "nearfield/cli.py: page, show",
-        "nearfield/page.py: -",
-        "nearfield/show.py: page",
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [

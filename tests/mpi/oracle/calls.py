@@ -26,6 +26,7 @@ from tests.mpi.oracle.layouts import (
     lengths,
     lined_up,
     many,
+    nested,
     placed,
     plain,
 )
@@ -325,8 +326,15 @@ def drawn(draw: random.Random, name: str, members: Members, longest: int = 1 << 
     root = draw.randrange(members.size) if name in ROOTED else None
     seed, in_place = draw.randrange(1 << 30), draw.random() < 0.3
     if name not in REDUCTIONS:
-        among = family(draw.choice(FAMILIES))
-        return moving(draw, name, members, among, lengths(draw, among, members.size), root, in_place, seed)
+        if name == "barrier" or draw.random() < 0.85:
+            among = family(draw.choice(FAMILIES))
+            return moving(
+                draw, name, members, among, lengths(draw, among, members.size), root, in_place, seed
+            )
+        among = nested(draw)
+        call = moving(draw, name, members, among, lengths(draw, among, members.size), root, in_place, seed)
+        call.types += among
+        return call
     operand = OPERANDS[draw.choice(list(OPERANDS))]
     operator = operand.operators[draw.choice(list(operand.operators))]
     among = [operand.kind]

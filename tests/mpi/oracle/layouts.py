@@ -154,6 +154,116 @@ def many(draw: random.Random, among: list[Kind], units: list[int], each: bool) -
     return placed(draw, [fitting(draw, among, units)] * max(len(units), 1), units, in_bytes=False)
 
 
+def places_of_array(sizes: list[int], own: list[list[int]], order: int) -> list[int]:
+    """Where the elements of an array lie whose indices in each dimension are `own`, in the order of subarrays and darrays."""
+    if order == MPI.ORDER_FORTRAN:
+        sizes, own = sizes[::-1], own[::-1]
+    places = [0]
+    for size, indices in zip(sizes, own, strict=True):
+        places = [place * size + index for place in places for index in indices]
+    return places
+
+
+def distributed(draw: random.Random) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Of one dimension of a distributed array: size, kind, argument and processes; and which indices each process has."""
+    size, processes = draw.randrange(1, 8), draw.randrange(1, 4)
+    sort = draw.choice([MPI.DISTRIBUTE_NONE, MPI.DISTRIBUTE_BLOCK, MPI.DISTRIBUTE_CYCLIC])
+    given = draw.random() < 0.5 and sort != MPI.DISTRIBUTE_NONE
+    if sort == MPI.DISTRIBUTE_NONE:
+        processes = 1
+    block = -(-size // processes) + (draw.randrange(3) if given else 0)
+    if sort == MPI.DISTRIBUTE_CYCLIC:
+        block = draw.randrange(1, 4) if given else 1
+    own = [[i for i in range(size) if i // block % processes == rank] for rank in range(processes)]
+    return [size, sort, block if given else MPI.DISTRIBUTE_DFLT_DARG, processes], own
+
+
+def derived(draw: random.Random, inner: MPI.Datatype, at: list[int]) -> tuple[MPI.Datatype, list[int]]:
+    """A type of a random constructor, and where its integers lie, of one whose integers lie at those places."""
+    n, length, extent = draw.randrange(1, 5), draw.randrange(1, 4), inner.extent
+    counts, steps = [draw.randrange(4) for _ in range(n)], [draw.randrange(-3, 7) + 4 * i for i in range(n)]
+    far, order = (
+        [4 * draw.randrange(-20, 40) for _ in range(n)],
+        draw.choice([MPI.ORDER_C, MPI.ORDER_FORTRAN]),
+    )
+    how = draw.randrange(11)
+    stride = draw.randrange(-5, 7) * (extent if how == 1 else 4)
+
+    def blocks(starts: list[int], lengths: list[int]) -> list[int]:
+        whole = zip(starts, lengths, strict=True)
+        return [start + k * extent + i for start, length in whole for k in range(length) for i in at]
+
+    if how == 0:
+        return inner.Create_contiguous(length), blocks([0], [length])
+    if how in (1, 2):
+        make = inner.Create_vector if how == 1 else inner.Create_hvector
+        made = make(n, length, stride // extent if how == 1 and extent else stride if how == 2 else 0)
+        return made, blocks([i * stride for i in range(n)], [length] * n)
+    if how == 3:
+        return inner.Create_indexed(counts, steps), blocks([step * extent for step in steps], counts)
+    if how == 4:
+        return inner.Create_hindexed(counts, far), blocks(far, counts)
+    if how == 5:
+        starts = [step * extent for step in steps]
+        return inner.Create_indexed_block(length, steps), blocks(starts, [length] * n)
+    if how == 6:
+        return inner.Create_hindexed_block(length, far), blocks(far, [length] * n)
+    if how == 7:
+        types = [MPI.INT if i % 2 else inner for i in range(n)]
+        ints = [[start + 4 * k for k in range(counts[i])] for i, start in enumerate(far)]
+        each = [ints[i] if i % 2 else blocks([far[i]], [counts[i]]) for i in range(n)]
+        return MPI.Datatype.Create_struct(counts, far, types), sum(each, [])
+    if how == 8:
+        sizes = [draw.randrange(1, 6) for _ in range(draw.randrange(1, 4))]
+        parts = [draw.randrange(1, size + 1) for size in sizes]
+        first = [draw.randrange(size - part + 1) for size, part in zip(sizes, parts, strict=True)]
+        own = [list(range(a, a + part)) for a, part in zip(first, parts, strict=True)]
+        starts = [place * extent for place in places_of_array(sizes, own, order)]
+        return inner.Create_subarray(sizes, parts, first, order), blocks(starts, [1] * len(starts))
+    if how == 9:
+        dimensions = [distributed(draw) for _ in range(draw.randrange(1, 4))]
+        sizes, sorts, arguments, grid = (list(one) for one in zip(*(d for d, _ in dimensions), strict=True))
+        rank = draw.randrange(int(np.prod(grid)))
+        own = [of[i] for (_, of), i in zip(dimensions, np.unravel_index(rank, grid), strict=True)]
+        starts = [place * extent for place in places_of_array(sizes, own, order)]
+        try:
+            made = inner.Create_darray(int(np.prod(grid)), rank, sizes, sorts, arguments, grid, order)
+        except MPI.Exception:  # hosts refuse some that are empty
+            return inner.Dup(), at
+        return made, blocks(starts, [1] * len(starts))
+    return inner.Create_resized(4 * draw.randrange(-8, 3), 4 * draw.randrange(40)), at
+
+
+def nested(draw: random.Random) -> list[Kind]:
+    """A type of constructors in constructors, three deep, and others of its signature. The integers of one element lie apart, and
+    behind each other those of the next."""
+    while True:
+        type, at = MPI.INT.Dup(), [0]
+        for _ in range(3):
+            inner, (type, at) = type, derived(draw, type, at)
+            inner.Free()
+        if at and len(set(at)) == len(at) <= 300 and max(at) - min(at) < 20000:
+            break
+        type.Free()
+    low, gap = min(at), 4 * draw.choice([0, 0, 5])
+    moved = type.Create_hindexed([1], [-low])
+    made = moved.Create_resized(0, max(at) - low + 4 + gap)
+    for one in (type, moved):
+        one.Free()
+    places = np.concatenate([one - low + np.arange(4) for one in at])
+    kinds = [(MPI.INT.Create_contiguous(len(at)), np.arange(4 * len(at)))]
+    kinds += [(made.Create_contiguous(2), np.concatenate([places, places + made.extent])), (made, places)]
+    return [Kind(one.Commit(), len(bytes) // (4 * len(at)), bytes, one.extent) for one, bytes in kinds]
+
+
+def at_address(type: MPI.Datatype, address: int) -> MPI.Datatype:
+    """The type as it is used from MPI_BOTTOM."""
+    there = type.Create_hindexed([1], [address])
+    made = there.Create_resized(address + type.lb, type.extent)
+    there.Free()
+    return made.Commit()
+
+
 def lengths(draw: random.Random, among: list[Kind], partners: int) -> Callable[[], int]:
     """Draws units of a block: nothing, little, up to 100 KiB, or around a boundary between algorithms, 1 MiB at most in all."""
     size = len(among[0].bytes) // among[0].units

@@ -13,7 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 from tests.mpi.oracle.calls import REDUCTIONS, SIDES, Call
-from tests.mpi.oracle.layouts import ORIGIN, Side
+from tests.mpi.oracle.layouts import ORIGIN, Side, at_address
 
 PROGRAM = ctypes.CDLL(None)  # what is preloaded
 HOST = ctypes.CDLL(re.search(r"\S+/libmpi\.so\S*", Path("/proc/self/maps").read_text())[0])
@@ -92,8 +92,10 @@ class Running:
             Memory(own, side.room if side else 1, memory) for side in (call.sends[me], call.receives[me])
         ]
         self.requests: list[MPI.Request] = []
-        # Types may go when what uses them has begun.
-        self.fleeting: dict[int, MPI.Datatype] | None = {} if own.random() < 0.1 else None
+        # Types may go when what uses them has begun, and those of one side have addresses in them: two buffers that are
+        # MPI_BOTTOM are one to hosts.
+        self.flees, self.absolute = own.random() < 0.1, own.choice([0, 1]) if own.random() < 0.2 else None
+        self.fleeting: dict[tuple[int, int], MPI.Datatype] = {}
         arguments = [*self.arguments(large), *self.root(), handle(comm)]
         name = function_name(call.name, form, large)
         function = getattr(PROGRAM if hasattr(PROGRAM, name) else HOST, name)
@@ -104,7 +106,7 @@ class Running:
             self.fill()
         self.keep = arguments  # arrays of counts and types belong to the call until it ends
         code = function(*arguments, *([] if form == "blocking" else [ctypes.byref(made)]))
-        for type in (self.fleeting or {}).values():
+        for type in self.fleeting.values():
             type.Free()
         if code != MPI.SUCCESS:
             error = MPI.Exception(code)
@@ -144,6 +146,7 @@ class Running:
             ctypes.c_void_p(memory.bytes.ctypes.data + ORIGIN if side else None)
             for memory, side in zip(self.memory, sides, strict=True)
         ]
+        self.begin = None if self.absolute is None else places[self.absolute].value
         if me in call.in_place:
             places[call.name.startswith("scatter")] = ctypes.c_void_p(int(MPI.IN_PLACE))
         if call.name in REDUCTIONS:
@@ -163,11 +166,14 @@ class Running:
         pairs = zip(sides, places, shapes, strict=False)
         return [argument for side, place, shape in pairs for argument in self.side(side, place, shape, large)]
 
-    def type(self, type: MPI.Datatype) -> ctypes.c_int | ctypes.c_void_p:
-        """Its handle, or that of a duplicate that is freed at once."""
-        if self.fleeting is None or type.is_predefined:
+    def type(self, type: MPI.Datatype, address: int = 0) -> ctypes.c_int | ctypes.c_void_p:
+        """Its handle, or that of a duplicate, or of one at an address, which are freed at once."""
+        if type.is_predefined or not (self.flees or address):
             return handle(type)
-        return handle(self.fleeting.setdefault(id(type), type.Dup()))
+        key = id(type), address
+        if key not in self.fleeting:
+            self.fleeting[key] = at_address(type, address) if address else type.Dup()
+        return handle(self.fleeting[key])
 
     def side(self, side: Side | None, place: ctypes.c_void_p, shape: str, large: bool) -> list:
         """A side's arguments. What is not significant is null."""
@@ -181,14 +187,19 @@ class Running:
             if shape == "one":
                 return [place, count(0), nothing]
             return [place, null, null, null if shape == "each" else nothing]
-        first = self.type(side.kinds[0].type)
+        address = 0
+        if self.begin and place.value == self.begin and not any(k.type.is_predefined for k in side.kinds):
+            address, place = place.value, ctypes.c_void_p(0)
+        first = self.type(side.kinds[0].type, address)
         if shape == "one":
             return [place, count(side.counts[0]), first]
         counts = (count * len(side.counts))(*side.counts)
         places = (at * len(side.counts))(*side.displacements)
         if shape == "many":
             return [place, counts, places, first]
-        types = (first.__class__ * len(side.kinds))(*[self.type(one.type).value for one in side.kinds])
+        types = (first.__class__ * len(side.kinds))(
+            *[self.type(one.type, address).value for one in side.kinds]
+        )
         return [place, counts, places, types]
 
     def wrong(self, exact: bool = True) -> str:

@@ -6,11 +6,15 @@ What a call must bring follows from the standard: all data is a function of who 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 from mpi4py import MPI
 
+from tests.mpi.oracle import messages
+from tests.mpi.oracle.completing import WAYS
 from tests.mpi.oracle.groups import WORLD, connect, free, intercommunicators, intracommunicators
+from tests.mpi.oracle.layouts import ORIGIN, family
 
 
 def has_partitioned() -> bool:
@@ -23,6 +27,90 @@ def has_partitioned() -> bool:
 
 
 # ---------------------------------------------------------------- messages
+
+
+class Partitioned:
+    """A partitioned message to a rank and one from it, of integers in memory that types of one signature describe."""
+
+    def __init__(
+        self,
+        draw: random.Random,
+        comm: MPI.Comm,
+        other: int,
+        tag: int,
+        number: int,
+        ints: int,
+        sent_in: int,
+        got_in: int,
+    ) -> None:
+        self.draw, self.comm, self.other, self.tag, self.number, self.ints = (
+            draw,
+            comm,
+            other,
+            tag,
+            number,
+            ints,
+        )
+        self.sent_in, self.got_in, self.beside = sent_in, got_in, np.zeros(2, "i4")
+        self.memory, self.places, requests = [], [], []
+        for make, parts in ((comm.Psend_init, sent_in), (comm.Precv_init, got_in)):
+            kind = draw.choice([one for one in family("i4") if one.units < 3])
+            places = ORIGIN + kind.places(ints // kind.units)
+            self.places.append(places)
+            self.memory.append(np.zeros(2 * ORIGIN + (places.max() if ints else 0), "u1"))
+            buffer = [self.memory[-1][ORIGIN:], ints // parts // kind.units, kind.type]
+            requests.append(make(buffer, parts, other, tag))
+        self.sending, self.receiving = requests
+
+    def values(self, number: int, start: int) -> np.ndarray:
+        """What is sent under a number."""
+        return (np.arange(self.ints, dtype="i4") * 7 + number * 11 + start * 100003).view("u1")
+
+    def fill(self, start: int) -> None:
+        """Before a start."""
+        self.memory[0][self.places[0]] = self.values(self.number, start)
+        self.memory[1][:] = 0xA5
+
+    def expect(self, number: int, start: int) -> None:
+        """What is to come."""
+        self.expected = self.memory[1].copy()
+        self.expected[:] = 0xA5
+        self.expected[self.places[1]] = self.values(number, start)
+
+    def mark(self) -> None:
+        """All partitions."""
+        order, way = self.draw.sample(range(self.sent_in), self.sent_in), self.draw.randrange(3)
+        if way == 0:
+            self.sending.Pready_range(0, self.sent_in - 1)
+        elif way == 1:
+            self.sending.Pready_list(order)
+        else:
+            for partition in order:
+                self.sending.Pready(partition)
+
+    def watch(self) -> None:
+        """Waits for each partition."""
+        for partition in self.draw.sample(range(self.got_in), self.got_in):
+            while not self.receiving.Parrived(partition):
+                pass
+            self.check([partition])
+
+    def finish(self) -> None:
+        """Waits for what is received, whose status tells what it is."""
+        status = MPI.Status()
+        self.receiving.Wait(status)
+        told = status.Get_count(MPI.INT), status.source, status.tag
+        assert told == (self.ints, self.other, self.tag), told
+        assert self.receiving.Parrived(0)
+
+    def check(self, partitions: Sequence[int]) -> None:
+        """Of all of them what lies between them too."""
+        part = len(self.places[1]) // self.got_in
+        for partition in partitions:
+            places = self.places[1][partition * part : (partition + 1) * part]
+            assert np.array_equal(self.memory[1][places], self.expected[places]), f"partition {partition}"
+        if len(partitions) == self.got_in:
+            assert np.array_equal(self.memory[1], self.expected), "wrote beside its data"
 
 
 class Talk:
@@ -134,32 +222,49 @@ class Talk:
             self.partitioned(tag)
 
     def partitioned(self, tag: int) -> None:
-        """In two starts, with everybody, on all communicators: three partitions that arrive as two."""
-        length = 6 * self.alike.choice([0, 1, 100, 5000])
-        made = []
-        for at, comm in enumerate(self.comms):
-            for other in range(self.partners(comm)):
-                out, got = np.zeros(length, dtype="i"), np.zeros(length, dtype="i")
-                send = comm.Psend_init([out, length // 3, MPI.INT], 3, other, tag)
-                made.append(
-                    (at, other, out, got, send, comm.Precv_init([got, length // 2, MPI.INT], 2, other, tag))
-                )
-        for start in range(2):
-            for at, _, out, *_ in made:
-                out[:] = at * 1000 + WORLD.rank * 10 + start
-            requests = [request for *_, send, receive in made for request in (send, receive)]
+        """In some starts, with everybody, on up to four communicators, two of each tag, beside ordinary ones of that tag: partitions
+        that arrive as others, of types of one signature, marked, watched and completed in every way."""
+        shapes = [(1, 1), (3, 2), (4, 6), (6, 4), (1, 6), (16, 2), (7, 7), (24, 36)]
+        (sent_in, got_in), length = self.alike.choice(shapes), self.alike.choice([0, 1, 1, 40, 40, 300])
+        ints = 2 * sent_in * got_in * (length if sent_in < 20 else length // 10)
+        made = [
+            Partitioned(
+                self.draw, comm, other, tag, (at * 1000 + WORLD.rank) * 10 + twin, ints, sent_in, got_in
+            )
+            for at, comm in self.alike.sample([*enumerate(self.comms)], min(4, len(self.comms)))
+            for other in range(self.partners(comm))
+            for twin in range(2)
+        ]
+        for start in range(self.alike.randrange(1, 4)):
+            for one in made:
+                one.fill(start)
+            requests = [request for one in made for request in (one.sending, one.receiving)]
             self.draw.shuffle(requests)
             MPI.Prequest.Startall(requests)
-            for *_, send, _ in made:
-                send.Pready_range(0, 2)
-            for request in requests:
-                request.Wait()
-            for at, other, _, got, *_ in made:
-                expected = at * 1000 + self.world_rank(self.comms[at], other) * 10 + start
-                assert (got == expected).all(), (at, other, got[:3], expected)
-        for *_, send, receive in made:
-            send.Free()
-            receive.Free()
+            ordinary = []
+            for one in made:
+                one.beside[:] = [start, -1]
+                ordinary.append(one.comm.Isend(one.beside[:1], one.other, tag))
+                ordinary.append(one.comm.Irecv(one.beside[1:], one.other, tag))
+            for one in self.draw.sample(made, len(made)):
+                one.mark()
+            for one in made:
+                of = self.comms.index(one.comm) * 1000 + self.world_rank(one.comm, one.other)
+                one.expect(of * 10 + one.number % 10, start)
+                if self.draw.random() < 0.4:
+                    one.watch()
+            if self.draw.random() < 0.3:
+                for one in made:
+                    one.finish()
+                MPI.Request.Waitall(ordinary + requests)
+            else:
+                self.draw.choice(WAYS)(ordinary + requests)
+            for one in made:
+                one.check(range(got_in))
+                assert one.beside[1] == start, "an ordinary message among partitioned ones"
+        for one in made:
+            one.sending.Free()
+            one.receiving.Free()
 
     def shift(self, tag: int) -> None:
         """Combined sends and receives; with nobody, where the groups do not fit."""
@@ -207,6 +312,17 @@ def talk(
     WORLD.Barrier()
     free(comms)
     return sorted(comms)
+
+
+def partitioned(seed: int, rounds: int) -> None:
+    """Rounds of such messages alone."""
+    comms = messages.communicators()
+    talking = Talk({str(at): comm for at, comm in enumerate(comms)}, seed, partitioned=True)
+    for number in range(rounds if talking.with_partitioned else 0):
+        talking.partitioned(number % 3)
+        WORLD.Barrier()
+    for comm in comms[1:]:
+        comm.Free()
 
 
 # ---------------------------------------------------------------- errors

@@ -103,6 +103,10 @@ class Window:
         info.Free()
         if kind not in ("create", "dynamic"):
             self.kept = [np.frombuffer(self.win.tomemory(), np.uint8) if size else np.zeros(0, np.uint8)]
+        if kind in ("shared", "noncontiguous") and any(map(sum, self.lengths)):  # the first that has some
+            of_nobody, _ = self.win.Shared_query(MPI.PROC_NULL)
+            first = next(rank for rank, mine in enumerate(self.lengths) if sum(mine))
+            assert of_nobody.address == self.win.Shared_query(first)[0].address
         self.win.Set_errhandler(MPI.ERRORS_RETURN)
         starts = [memory.ctypes.data if dynamic else 0 for memory in self.kept]
         self.starts = comm.allgather(starts)

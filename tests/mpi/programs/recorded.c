@@ -63,11 +63,6 @@ __attribute__((noinline)) static void to_the_host(void) {
   unlink(name);
 }
 
-static void at_the_end(void) {
-  sums(10);
-  MPI_Finalize();
-}
-
 int main(int argc, char** argv) {
   const char* scenario = argc > 1 ? argv[1] : "all";
   const int parameter = argc > 2 ? atoi(argv[2]) : 0;
@@ -92,16 +87,11 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     _exit(3);
   }
-  if (!strcmp(scenario, "at the end")) {
-    sums(10);
-    return atexit(at_the_end);
-  }
   if (!strcmp(scenario, "groups")) {
     groups(parameter);
     MPI_Finalize();
     return 0;
   }
-  if (!strcmp(scenario, "elsewhere") && chdir("/")) return 1;
   MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &pairs);
   MPI_Comm_set_name(pairs, "pairs");
   sums(10);

@@ -1,83 +1,6 @@
 /* Communicators whose first collectives do not wait. */
 #include "scenarios.h"
 
-static void nap(int round, int salt) { usleep((unsigned)((rank * 7919 + round * 104729 + salt * 31) % 5) * 300); }
-
-static void keep_last(void* in, void* inout, int* count, MPI_Datatype* type) {
-  (void)in, (void)inout, (void)count, (void)type; /* the higher rank's stays */
-}
-
-enum { most = 40, n = 300 };
-
-/* Many at once, of which some wait for a team that is yet to be: results, order, what is freed at once. */
-static void many(int round) {
-  MPI_Comm comm;
-  MPI_Request requests[most];
-  static int given[most][8 * n], got[most][8 * n];
-  int kinds[most], count = 1 + (round * 13) % most;
-  MPI_Op last;
-  MPI_Op_create(keep_last, 0, &last);
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  for (int i = 0; i < count; ++i) {
-    kinds[i] = (round * 5 + i * i) % 8;
-    for (int k = 0; k < 8 * n; ++k) given[i][k] = rank * 1000 + i * 17 + k, got[i][k] = -1;
-    const int root = (round + i) % size, length = i % 3 == 2 ? 1 : n;
-    MPI_Datatype pairs;
-    MPI_Type_vector(length, 1, 2, MPI_INT, &pairs);
-    MPI_Type_commit(&pairs);
-    nap(round, i);
-    switch (kinds[i]) {
-      case 0: MPI_Iallreduce(given[i], got[i], length, MPI_INT, MPI_SUM, comm, &requests[i]); break;
-      case 1: MPI_Ibcast(rank == root ? given[i] : got[i], length, MPI_INT, root, comm, &requests[i]); break;
-      case 2: MPI_Ibarrier(comm, &requests[i]); break;
-      case 3: MPI_Iallreduce(given[i], got[i], length, MPI_INT, last, comm, &requests[i]); break;
-      case 4: MPI_Igather(given[i], 2, MPI_INT, got[i], 2, MPI_INT, root, comm, &requests[i]); break;
-      case 5: MPI_Ibcast(rank == root ? given[i] : got[i], 1, pairs, root, comm, &requests[i]); break;
-      case 6: MPI_Iallreduce(given[i], got[i], 0, MPI_INT, MPI_SUM, comm, &requests[i]); break;
-      default: {
-        int counts[64];
-        for (int r = 0; r < size; ++r) counts[r] = r % 2 ? 2 : 1;
-        MPI_Ireduce_scatter(given[i], got[i], counts, MPI_INT, MPI_SUM, comm, &requests[i]);
-        MPI_Wait(&requests[i], MPI_STATUS_IGNORE); /* the counts go */
-      }
-    }
-    MPI_Type_free(&pairs);
-  }
-  if (round % 4 == 1) { /* one that waits comes after all of them */
-    int one = 1, all = 0;
-    MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, comm);
-    REQUIRE(all == size, "the call that waits");
-  }
-  MPI_Op_free(&last);
-  if (round % 3 == 0) {
-    for (int i = count; i-- > 0;) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
-  } else if (round % 3 == 1) {
-    for (int flag = 0; !flag;) MPI_Testall(count, requests, &flag, MPI_STATUSES_IGNORE);
-  } else {
-    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
-  }
-  if (round % 2) MPI_Comm_free(&comm);
-  for (int i = 0; i < count; ++i) {
-    const int root = (round + i) % size, length = i % 3 == 2 ? 1 : n;
-    for (int k = 0; k < length; ++k) {
-      const int mine = i * 17 + k;
-      if (kinds[i] == 0) REQUIRE(got[i][k] == size * mine + 1000 * size * (size - 1) / 2, "Iallreduce");
-      if (kinds[i] == 1) REQUIRE(rank == root || got[i][k] == root * 1000 + mine, "Ibcast");
-      if (kinds[i] == 3) REQUIRE(got[i][k] == (size - 1) * 1000 + mine, "Iallreduce by an operator of our own");
-      if (kinds[i] == 5) REQUIRE(rank == root || got[i][2 * k] == root * 1000 + mine + k, "Ibcast of a vector");
-      if (kinds[i] == 6) REQUIRE(got[i][k] == -1, "Iallreduce of nothing");
-    }
-    for (int r = 0; kinds[i] == 4 && rank == root && r < size; ++r)
-      REQUIRE(got[i][2 * r] == r * 1000 + i * 17 && got[i][2 * r + 1] == r * 1000 + i * 17 + 1, "Igather");
-    if (kinds[i] == 7) {
-      int first = 0;
-      for (int r = 0; r < rank; ++r) first += r % 2 ? 2 : 1;
-      REQUIRE(got[i][0] == size * (i * 17 + first) + 1000 * size * (size - 1) / 2, "Ireduce_scatter");
-    }
-  }
-  if (round % 2 == 0) MPI_Comm_free(&comm);
-}
-
 /* Nobody may wait for others where MPI does not: all requests are made before any message that the others need. */
 static void crosswise(int round) {
   MPI_Comm comm;
@@ -160,9 +83,8 @@ SCENARIO(async_creation_freed) {
 SCENARIO(async_creation) {
   const int rounds = atoi(argv[1]);
   for (int round = 0; round < rounds; ++round) {
-    many(round);
-    if (round % 5 == 0) crosswise(round);
-    if (round % 7 == 0) in_the_host();
+    crosswise(round);
+    in_the_host();
   }
 }
 SCENARIO(async_creation_errors) { errors(); }

@@ -1,4 +1,4 @@
-/* Communicators: many of them, used by threads, between two groups, and messages under way meanwhile. */
+/* Communicators: many of them, and used by threads. */
 #include "scenarios.h"
 
 static int allreduce_works(MPI_Comm comm) {
@@ -62,38 +62,4 @@ SCENARIO(communicators_threads) {
     CHECK(result == (void*)1);
     MPI_Comm_free(&comms[i]);
   }
-}
-
-/* A large message of the host under way while the ranks meet in collectives. */
-SCENARIO(communicators_progress) {
-  int n = 8 << 20;
-  char* data = malloc(n);
-  MPI_Request request;
-  if (rank == 0) {
-    memset(data, 7, n);
-    MPI_Isend(data, n, MPI_BYTE, 1, 5, MPI_COMM_WORLD, &request);
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  } else {
-    if (rank == 1) MPI_Recv(data, n, MPI_BYTE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Barrier(MPI_COMM_WORLD);
-    CHECK(rank != 1 || (data[0] == 7 && data[n - 1] == 7));
-  }
-  MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  CHECK(allreduce_works(MPI_COMM_WORLD));
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-  free(data);
-}
-
-SCENARIO(communicators_inter) {
-  MPI_Comm half, inter;
-  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
-  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 3, &inter);
-  int value = rank % 2 ? 100 : 1, sum = 0, there;
-  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, inter);
-  MPI_Comm_remote_size(inter, &there);
-  CHECK(sum == there * (rank % 2 ? 1 : 100));
-  MPI_Comm_free(&inter);
-  CHECK(allreduce_works(half));
-  MPI_Comm_free(&half);
 }

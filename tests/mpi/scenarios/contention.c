@@ -122,48 +122,6 @@ static void spin(void) {
   close_window();
 }
 
-/* A list to which all push what lies in their own memory. */
-static void list(void) {
-  enum { NODES = 500 };
-  int64_t* words = open_window((1 + 2 * NODES) * 8, 8); /* the head, then next and value of each node */
-  int64_t head = 0, found, made = 0, most;
-  while (made < NODES && now() < end) {
-    int64_t self = ((int64_t)(rank + 1) << 32) | made, place = 1 + 2 * made;
-    int64_t node[2] = {0, self * 3};
-    for (;;) {
-      node[0] = head;
-      MPI_Put(node, 2, MPI_INT64_T, rank, place, 2, MPI_INT64_T, win);
-      MPI_Win_flush(rank, win);
-      MPI_Compare_and_swap(&self, &head, &found, MPI_INT64_T, 0, 0, win);
-      MPI_Win_flush(0, win);
-      if (found == head) break;
-      head = found;
-    }
-    head = self;
-    ++made;
-  }
-  MPI_Allreduce(&made, &most, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-  meet();
-  if (rank == 0) {
-    int64_t at = words[0], seen = 0, last[64];
-    for (int r = 0; r < 64; ++r) last[r] = NODES;
-    while (at != 0) {
-      int owner = (int)(at >> 32) - 1;
-      int64_t index = at & 0xffffffff, node[2];
-      REQUIRE(owner < size && index < last[owner], "node %ld of %d after %ld", (long)index, owner, (long)last[owner]);
-      last[owner] = index; /* a rank's nodes come in the order in which it pushed them */
-      MPI_Get(node, 2, MPI_INT64_T, owner, 1 + 2 * index, 2, MPI_INT64_T, win);
-      MPI_Win_flush(owner, win);
-      REQUIRE(node[1] == at * 3, "node %lx holds %lx", (long)at, (long)node[1]);
-      at = node[0];
-      ++seen;
-    }
-    REQUIRE(seen == most, "%ld of %ld nodes", (long)seen, (long)most);
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  close_window();
-}
-
 /* Overlapping ranges of 1 to 64 KiB; `both` mixes single elements with them, and reads that must not be torn. */
 #define RANGES(name, type, datatype, one_more, halves)                                                               \
   static void name(int both) {                                                                                       \
@@ -234,10 +192,6 @@ SCENARIO(contention_counters) {
 SCENARIO(contention_spin) {
   end = now() + atof(argv[1]);
   spin();
-}
-SCENARIO(contention_list) {
-  end = now() + atof(argv[1]);
-  list();
 }
 static void ranges(double seconds, int both) {
   void (*const all[])(int) = {long_ranges, int_ranges, double_ranges};

@@ -4,95 +4,13 @@
    linked. */
 #include "scenarios.h"
 
-enum { n = 1 << 20, most = 8, lacking = -1 };
-static MPI_Comm comm, ring;
+enum { n = 1 << 20, lacking = -1 };
+static MPI_Comm comm;
 static MPI_File file;
 
 #define LOOK_UP(name, ...)                                                     \
   int (*name)(__VA_ARGS__) = (int (*)(__VA_ARGS__))dlsym(RTLD_DEFAULT, #name); \
   if (!name) return lacking
-
-static MPI_Count ones[most], counts[2] = {1, 1};
-static MPI_Aint places[most], two_places[2] = {0, 1}, two_bytes[2] = {0, sizeof(int)};
-
-static int sum_to(int r) { return r * (r + 1) / 2; }
-
-static int allgatherv_c(void) {
-  LOOK_UP(MPI_Allgatherv_c, const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*,
-          MPI_Datatype, MPI_Comm);
-  int mine = rank + 1, all[most], good = 1;
-  MPI_Allgatherv_c(&mine, 1, MPI_INT, all, ones, places, MPI_INT, comm);
-  for (int r = 0; r < size; ++r) good &= all[size - 1 - r] == r + 1;
-  return good;
-}
-static int gatherv_c(void) {
-  LOOK_UP(MPI_Gatherv_c, const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype,
-          int, MPI_Comm);
-  int mine = rank + 1, all[most], good = 1;
-  const int root = rank == 1; /* what is not significant elsewhere may be anything */
-  MPI_Gatherv_c(&mine, 1, MPI_INT, all, root ? ones : (MPI_Count*)8, root ? places : (MPI_Aint*)8, MPI_INT, 1, comm);
-  for (int r = 0; root && r < size; ++r) good &= all[size - 1 - r] == r + 1;
-  return good;
-}
-static int scatterv_c(void) {
-  LOOK_UP(MPI_Scatterv_c, const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, MPI_Count, MPI_Datatype,
-          int, MPI_Comm);
-  int mine = 0, all[most];
-  for (int r = 0; r < size; ++r) all[size - 1 - r] = r + 7;
-  MPI_Scatterv_c(all, rank == 1 ? ones : NULL, rank == 1 ? places : NULL, MPI_INT, &mine, 1, MPI_INT, 1, comm);
-  return mine == rank + 7;
-}
-static int reduce_scatter_c(void) {
-  LOOK_UP(MPI_Reduce_scatter_c, const void*, void*, const MPI_Count*, MPI_Datatype, MPI_Op, MPI_Comm);
-  int out[most], in = 0;
-  for (int r = 0; r < size; ++r) out[r] = r;
-  MPI_Reduce_scatter_c(out, &in, ones, MPI_INT, MPI_SUM, comm);
-  return in == rank * size;
-}
-static int scan_c(void) {
-  LOOK_UP(MPI_Scan_c, const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
-  int mine = rank + 1, sum = 0;
-  MPI_Scan_c(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
-  return sum == sum_to(rank + 1);
-}
-static int exscan_c(void) {
-  LOOK_UP(MPI_Exscan_c, const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
-  int mine = rank + 1, sum = 0;
-  MPI_Exscan_c(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
-  return rank == 0 || sum == sum_to(rank);
-}
-
-/* On a ring: neighbour 0 is the rank before, 1 the one after. */
-static int before(void) { return (rank + size - 1) % size; }
-static int after(void) { return (rank + 1) % size; }
-static int neighbor_allgather_c(void) {
-  LOOK_UP(MPI_Neighbor_allgather_c, const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm);
-  int got[2] = {-1, -1};
-  MPI_Neighbor_allgather_c(&rank, 1, MPI_INT, got, 1, MPI_INT, ring);
-  return got[0] == before() && got[1] == after();
-}
-static int neighbor_allgatherv_c(void) {
-  LOOK_UP(MPI_Neighbor_allgatherv_c, const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*,
-          MPI_Datatype, MPI_Comm);
-  int got[2] = {-1, -1};
-  MPI_Neighbor_allgatherv_c(&rank, 1, MPI_INT, got, counts, two_places, MPI_INT, ring);
-  return got[0] == before() && got[1] == after();
-}
-static int neighbor_alltoallv_c(void) {
-  LOOK_UP(MPI_Neighbor_alltoallv_c, const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*,
-          const MPI_Count*, const MPI_Aint*, MPI_Datatype, MPI_Comm);
-  int out[2] = {rank * 2, rank * 2 + 1}, got[2] = {-1, -1};
-  MPI_Neighbor_alltoallv_c(out, counts, two_places, MPI_INT, got, counts, two_places, MPI_INT, ring);
-  return size == 2 || (got[0] == before() * 2 + 1 && got[1] == after() * 2);
-}
-static int neighbor_alltoallw_c(void) {
-  LOOK_UP(MPI_Neighbor_alltoallw_c, const void*, const MPI_Count*, const MPI_Aint*, const MPI_Datatype*, void*,
-          const MPI_Count*, const MPI_Aint*, const MPI_Datatype*, MPI_Comm);
-  int out[2] = {rank * 2, rank * 2 + 1}, got[2] = {-1, -1};
-  const MPI_Datatype types[2] = {MPI_INT, MPI_INT};
-  MPI_Neighbor_alltoallw_c(out, counts, two_bytes, types, got, counts, two_bytes, types, ring);
-  return size == 2 || (got[0] == before() * 2 + 1 && got[1] == after() * 2);
-}
 
 static int comm_create_from_group(void) {
   LOOK_UP(MPI_Comm_create_from_group, MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
@@ -207,17 +125,7 @@ SCENARIO(host_waits) {
   const struct {
     const char* name;
     int (*call)(void);
-  } calls[] = {{"allgatherv_c", allgatherv_c},
-               {"gatherv_c", gatherv_c},
-               {"scatterv_c", scatterv_c},
-               {"reduce_scatter_c", reduce_scatter_c},
-               {"scan_c", scan_c},
-               {"exscan_c", exscan_c},
-               {"neighbor_allgather_c", neighbor_allgather_c},
-               {"neighbor_allgatherv_c", neighbor_allgatherv_c},
-               {"neighbor_alltoallv_c", neighbor_alltoallv_c},
-               {"neighbor_alltoallw_c", neighbor_alltoallw_c},
-               {"comm_create_from_group", comm_create_from_group},
+  } calls[] = {{"comm_create_from_group", comm_create_from_group},
                {"session", session},
                {"shrink", shrink},
                {"agree", agree},
@@ -226,15 +134,9 @@ SCENARIO(host_waits) {
                {"ordered", ordered},
                {"split", split},
                {"file_state", file_state}};
-  for (int r = 0; r < size; ++r) {
-    ones[r] = 1;
-    places[r] = size - 1 - r;
-  }
-  const int periodic = 1;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
   MPI_File_open(comm, argv[1], MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
   for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
     int wanted = argc == 2;
@@ -247,6 +149,5 @@ SCENARIO(host_waits) {
     fflush(stdout);
   }
   MPI_File_close(&file);
-  MPI_Comm_free(&ring);
   MPI_Comm_free(&comm);
 }

@@ -131,42 +131,6 @@ static void fairness(int share) {
   if (share) REQUIRE(least >= total / size / share, "somebody had the lock %ld of %ld times", (long)least, (long)total);
 }
 
-/* Ranks 0 and 1 hold a shared lock each, of one target or of all, and ask for one of what the other one holds, while
- * the other ranks wait for exclusive locks of both, of the same window or of two. */
-static void rings(void) {
-  MPI_Win second;
-  int64_t* memory;
-  MPI_Win_allocate(WORDS * 8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &second);
-  for (int round = 0; round < 15; ++round) {
-    int with_all = round % 3 == 2, target = rank % 2;
-    MPI_Win windows[2] = {win, round % 3 ? second : win};
-    MPI_Win mine = windows[rank % 2], other = windows[1 - rank % 2];
-    int64_t value;
-    if (rank < 2) {
-      if (with_all) MPI_Win_lock_all(0, mine);
-      else MPI_Win_lock(MPI_LOCK_SHARED, target, 0, mine);
-      MPI_Get(&value, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, mine);
-      MPI_Win_flush(target, mine);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank < 2) {
-      usleep(20000);
-      MPI_Win_lock(MPI_LOCK_SHARED, 1 - target, 0, other);
-      MPI_Get(&value, 1, MPI_INT64_T, 1 - target, 0, 1, MPI_INT64_T, other);
-      MPI_Win_unlock(1 - target, other);
-      if (with_all) MPI_Win_unlock_all(mine);
-      else MPI_Win_unlock(target, mine);
-    } else {
-      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, mine);
-      value = round;
-      MPI_Put(&value, 1, MPI_INT64_T, target, 4, 1, MPI_INT64_T, mine);
-      MPI_Win_unlock(target, mine);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-  MPI_Win_free(&second);
-}
-
 /* Locks without a check: in turns, and shared only. */
 static void unchecked(void) {
   for (int round = 0; round < 4; ++round) {
@@ -208,5 +172,4 @@ ON_A_WINDOW(all, excludes(1))
 ON_A_WINDOW(transactions, transactions())
 ON_A_WINDOW(shared, admits())
 ON_A_WINDOW(fairness, fairness(argc > 2 ? atoi(argv[2]) : 0))
-ON_A_WINDOW(rings, rings())
 ON_A_WINDOW(unchecked, unchecked())

@@ -129,74 +129,6 @@ static void host_blocks(void) {
   free(in);
 }
 
-static int query(void* state, MPI_Status* status) {
-  (void)state;
-  MPI_Status_set_elements(status, MPI_INT, 5);
-  MPI_Status_set_cancelled(status, 0);
-  status->MPI_SOURCE = 3;
-  status->MPI_TAG = 4;
-  return MPI_SUCCESS;
-}
-static int nothing(void* state) {
-  (void)state;
-  return MPI_SUCCESS;
-}
-static int nothing_to_cancel(void* state, int complete) {
-  (void)state;
-  (void)complete;
-  return MPI_SUCCESS;
-}
-
-/* Arrays of our requests, the host's, generalised ones and null ones. */
-static void mixed(void) {
-  const int peer = (rank + 1) % size, before = (rank + size - 1) % size;
-  for (int how = 0; how < 5; ++how) {
-    MPI_Request requests[6], generalised;
-    int in = -1, out = rank + 100 * how, sum = 0, done = 0, left = 5;
-    MPI_Status statuses[6];
-    requests[0] = MPI_REQUEST_NULL;
-    MPI_Irecv(&in, 1, MPI_INT, before, how, MPI_COMM_WORLD, &requests[1]);
-    MPI_Ibarrier(MPI_COMM_WORLD, &requests[2]);
-    MPI_Grequest_start(query, nothing, nothing_to_cancel, NULL, &generalised);
-    requests[3] = generalised;
-    MPI_Isend(&out, 1, MPI_INT, peer, how, MPI_COMM_WORLD, &requests[4]);
-    MPI_Iallreduce(&out, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[5]);
-    MPI_Grequest_complete(generalised);
-    if (how == 0) {
-      MPI_Waitall(6, requests, statuses);
-      int count = 0;
-      MPI_Get_count(&statuses[3], MPI_INT, &count);
-      CHECK(count == 5 && statuses[3].MPI_TAG == 4 && statuses[1].MPI_SOURCE == before && statuses[1].MPI_TAG == how);
-      left = 0;
-    } else if (how == 1) {
-      for (int flag = 0; !flag;) MPI_Testall(6, requests, &flag, statuses);
-      CHECK(statuses[1].MPI_SOURCE == before);
-      left = 0;
-    }
-    while (left) {
-      int index = MPI_UNDEFINED, flag = 1, some = 0, indices[6];
-      MPI_Status status;
-      if (how == 2) MPI_Waitany(6, requests, &index, &status);
-      else if (how == 3) MPI_Testany(6, requests, &index, &flag, &status);
-      else MPI_Waitsome(6, requests, &some, indices, statuses);
-      if (how == 4) {
-        for (int i = 0; i < some; ++i)
-          if (indices[i] == 1) CHECK(statuses[i].MPI_SOURCE == before);
-        left -= some;
-      } else if (flag && index != MPI_UNDEFINED) {
-        if (index == 1) CHECK(status.MPI_SOURCE == before);
-        --left;
-      }
-    }
-    for (int i = 0; i < 6; ++i) CHECK(requests[i] == MPI_REQUEST_NULL);
-    CHECK(in == before + 100 * how && sum == size * (size - 1) / 2 + 100 * how * size);
-    int index = 0;
-    MPI_Waitany(6, requests, &index, MPI_STATUS_IGNORE);
-    MPI_Testsome(6, requests, &done, &index, MPI_STATUSES_IGNORE);
-    CHECK(done == MPI_UNDEFINED);
-  }
-}
-
 /* Messages of one communicator never match receives of another, however it was made. */
 static void contexts(void) {
   enum { all = 9 };
@@ -320,7 +252,6 @@ static void never_received(void) {
 SCENARIO(messages_errors) { errors(); }
 SCENARIO(messages_host_blocks) { host_blocks(); }
 SCENARIO(messages_buffered_again) { buffered_again(); }
-SCENARIO(messages_mixed) { mixed(); }
 SCENARIO(messages_contexts) { contexts(); }
 SCENARIO(messages_threads) { threads(); }
 SCENARIO(messages_unattended) { unattended(); }

@@ -1,5 +1,5 @@
-/* MPI_Ibarrier and MPI_Iallreduce, several outstanding on several communicators, beside everything else: other
-   collectives, messages, requests of the host, completed in all ways. */
+/* Operations of three threads, several outstanding on communicators of their own, beside other collectives, messages
+   and requests of the host, completed in all ways. */
 #include "scenarios.h"
 
 enum { most = 12 };
@@ -113,60 +113,6 @@ static void* thread(void* which) {
   const int t = (int)(intptr_t)which;
   mix(of_thread[t], 77u + (unsigned)t, 1000u * (unsigned)rank + (unsigned)t, 60);
   return NULL;
-}
-
-SCENARIO(overlapping) {
-  MPI_Comm half, reversed;
-  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
-  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
-  mix(MPI_COMM_WORLD, 1, 100u + (unsigned)rank, 200);
-  mix(half, 2, 200u + (unsigned)rank, 100);
-  mix(reversed, 3, 300u + (unsigned)rank, 100);
-  /* Nobody has left an Ibarrier before all have entered. */
-  for (int i = 0; i < 50; ++i) {
-    MPI_Request request, late;
-    int flag = 0, entered = rank == i % size;
-    char token = 0;
-    MPI_Ibarrier(MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Irecv(&token, 1, MPI_CHAR, MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, &late);
-    if (entered)
-      for (int r = 0; r < size; ++r) MPI_Send(&token, 1, MPI_CHAR, r, 9, MPI_COMM_WORLD);
-    MPI_Wait(&late, MPI_STATUS_IGNORE);
-    MPI_Ibarrier(half, &request);
-    while (!flag) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
-  }
-  /* Two communicators whose operations overlap, completed in another order on each rank; one is freed meanwhile. */
-  for (int i = 0; i < 20; ++i) {
-    MPI_Comm dup;
-    MPI_Comm_dup(MPI_COMM_WORLD, &dup);
-    int64_t a = rank + 1, b = 2 * a, sum_a = 0, sum_b = 0, sum = (int64_t)size * (size + 1) / 2;
-    MPI_Request requests[2];
-    MPI_Iallreduce(&a, &sum_a, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
-    MPI_Iallreduce(&b, &sum_b, 1, MPI_INT64_T, MPI_SUM, dup, &requests[1]);
-    if (i % 2) MPI_Comm_free(&dup);
-    MPI_Wait(&requests[rank % 2], MPI_STATUS_IGNORE);
-    MPI_Wait(&requests[1 - rank % 2], MPI_STATUS_IGNORE);
-    CHECK(sum_a == sum && sum_b == 2 * sum);
-    if (i % 2 == 0) MPI_Comm_free(&dup);
-  }
-  /* Types and operators, of ours and of the host's alone. */
-  for (int i = 0; i < 8; ++i) {
-    double d = rank + 0.5, sum = 0;
-    struct {
-      double at;
-      int rank;
-    } least = {(double)((rank * 7 + i) % size), rank}, found;
-    MPI_Request requests[3];
-    int none = 0;
-    MPI_Iallreduce(&d, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
-    MPI_Iallreduce(&least, &found, 1, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD, &requests[1]);
-    MPI_Iallreduce(&none, &none + 1, 0, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &requests[2]);
-    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
-    CHECK(sum == size * (size - 1) / 2 + 0.5 * size && found.at == 0);
-  }
-  MPI_Comm_free(&half);
-  MPI_Comm_free(&reversed);
 }
 
 /* By three threads, each with a communicator of its own. */

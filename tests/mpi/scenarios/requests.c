@@ -7,7 +7,20 @@ static MPI_Comm of_host; /* its messages are the host's */
 
 /* ---- arrays of every kind of request, completed in every way */
 
-enum kind { null, inactive, nowhere, receive, long_receive, persistent, send, long_send, hosts, hosts_inactive, kinds };
+enum kind {
+  null,
+  inactive,
+  nowhere,
+  receive,
+  long_receive,
+  persistent,
+  send,
+  long_send,
+  hosts,
+  hosts_inactive,
+  generalised,
+  kinds
+};
 static int in[most][long_message / sizeof(int)], out[most][long_message / sizeof(int)];
 static MPI_Request requests[most];
 static enum kind kind[most];
@@ -15,6 +28,17 @@ static enum kind kind[most];
 static int length(enum kind k) { return k == long_receive || k == long_send ? (int)(long_message / sizeof(int)) : 1; }
 static int receives(enum kind k) { return k == receive || k == long_receive || k == persistent || k == hosts; }
 static int counts(enum kind k) { return k != null && k != inactive && k != hosts_inactive; }
+
+static int query(void* state, MPI_Status* status) {
+  (void)state;
+  MPI_Status_set_elements(status, MPI_INT, 5);
+  MPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = 3;
+  status->MPI_TAG = 4;
+  return MPI_SUCCESS;
+}
+static int let_go(void* state) { return state ? MPI_ERR_OTHER : MPI_SUCCESS; }
+static int cancel(void* state, int complete) { return state && complete ? MPI_ERR_OTHER : MPI_SUCCESS; }
 
 static void start(int n, int mixed, unsigned seed) {
   for (int i = 0; i < n; ++i) {
@@ -36,6 +60,7 @@ static void start(int n, int mixed, unsigned seed) {
         MPI_Start(r);
         break;
       case hosts: MPI_Irecv(in[i], 1, MPI_INT, from, i, of_host, r); break;
+      case generalised: MPI_Grequest_start(query, let_go, cancel, NULL, r); break;
       default: MPI_Isend(out[i], words, MPI_INT, to, i, MPI_COMM_WORLD, r);
     }
   }
@@ -48,6 +73,7 @@ static void answer_one(int i, MPI_Request* other) {
     MPI_Isend(out[i], length(kind[i]), MPI_INT, to, i, kind[i] == hosts ? of_host : MPI_COMM_WORLD, other);
   else if (kind[i] == send || kind[i] == long_send)
     MPI_Irecv(in[i], length(kind[i]), MPI_INT, from, i, MPI_COMM_WORLD, other);
+  else if (kind[i] == generalised) MPI_Grequest_complete(requests[i]);
 }
 static void answer(int n, MPI_Request* others) {
   for (int i = 0; i < n; ++i) answer_one(i, &others[i]);
@@ -63,6 +89,8 @@ static int right(int i, MPI_Status* status) {
     good &= CHECK(status->MPI_SOURCE == from && status->MPI_TAG == i && count == length(kind[i]));
     for (int k = 0; k < length(kind[i]); ++k) good &= in[i][k] == 1000 * from + i + k;
     good &= CHECK(good);
+  } else if (kind[i] == generalised) {
+    good &= CHECK(status->MPI_SOURCE == 3 && status->MPI_TAG == 4 && count == 5);
   } else if (kind[i] == nowhere) {
     good &= CHECK(status->MPI_SOURCE == MPI_PROC_NULL && status->MPI_TAG == MPI_ANY_TAG && count == 0);
   } else {

@@ -1,74 +1,7 @@
-/* What is made, used once and freed again: handles come back with other contents, and equal contents with other
-   handles. */
+/* Types that are not committed, and communicators whose first collective calls the host serves. */
 #include "scenarios.h"
 
-enum { most = 4096 };
-static double given[most], got[most];
-
-/* One of several kinds of types of doubles, and where its elements lie. */
-static MPI_Datatype make(unsigned kind, unsigned by, int* places, int* count) {
-  MPI_Datatype type, inner;
-  const int blocks = 1 + by % 5, length = 1 + by % 3, stride = 4 + by % 7;
-  int lengths[8], where[8], n = 0;
-  switch (kind % 4) {
-    case 0:
-      MPI_Type_vector(blocks, length, stride, MPI_DOUBLE, &type);
-      for (int b = 0; b < blocks; ++b)
-        for (int k = 0; k < length; ++k) places[n++] = b * stride + k;
-      break;
-    case 1:
-      for (int b = 0; b < blocks; ++b) lengths[b] = 1 + (b + by) % 3, where[b] = b * stride;
-      MPI_Type_indexed(blocks, lengths, where, MPI_DOUBLE, &type);
-      for (int b = 0; b < blocks; ++b)
-        for (int k = 0; k < lengths[b]; ++k) places[n++] = where[b] + k;
-      break;
-    case 2: {
-      const int sizes[] = {12, 16}, parts[] = {blocks, length}, starts[] = {(int)(by % 4), (int)(by % 6)};
-      MPI_Type_create_subarray(2, sizes, parts, starts, MPI_ORDER_C, MPI_DOUBLE, &type);
-      for (int i = 0; i < blocks; ++i)
-        for (int k = 0; k < length; ++k) places[n++] = (starts[0] + i) * 16 + starts[1] + k;
-      break;
-    }
-    default:
-      MPI_Type_vector(blocks, 1, 2, MPI_DOUBLE, &inner);
-      MPI_Type_create_resized(inner, 0, 16 * (blocks + by % 3) * (MPI_Aint)sizeof(double), &type);
-      MPI_Type_free(&inner);
-      for (int b = 0; b < blocks; ++b) places[n++] = 2 * b;
-  }
-  MPI_Type_commit(&type);
-  *count = n;
-  return type;
-}
-
-static int is_right(const int* places, int count) {
-  static char part[most];
-  memset(part, 0, sizeof part);
-  for (int k = 0; k < count; ++k) part[places[k]] = 1;
-  for (int i = 0; i < most; ++i)
-    if (got[i] != (part[i] ? given[i] : -1)) return 0;
-  return 1;
-}
-
-/* Messages and collectives of types that live for one call, beside kept ones. */
-SCENARIO(young_types) {
-  int places[most], count, kept_places[3][most], kept_count[3];
-  MPI_Datatype kept[3];
-  for (int i = 0; i < most; ++i) given[i] = i;
-  for (unsigned k = 0; k < 3; ++k) kept[k] = make(k, 11 * k + 3, kept_places[k], &kept_count[k]);
-  for (unsigned round = 0; round < 600; ++round) {
-    const int again = round % 3 == 2;
-    MPI_Datatype type = again ? kept[round / 3 % 3] : make(round / 7, round % 41, places, &count);
-    for (int i = 0; i < most; ++i) got[i] = -1;
-    if (round % 2)
-      MPI_Sendrecv(given, 1, type, (rank + 1) % size, 0, got, 1, type, (rank + size - 1) % size, 0, MPI_COMM_WORLD,
-                   MPI_STATUS_IGNORE);
-    else MPI_Bcast(rank ? got : given, 1, type, 0, MPI_COMM_WORLD);
-    const int* const where = again ? kept_places[round / 3 % 3] : places;
-    if (round % 2 || rank) REQUIRE(is_right(where, again ? kept_count[round / 3 % 3] : count), "round %u", round);
-    if (!again) MPI_Type_free(&type);
-  }
-  for (int k = 0; k < 3; ++k) MPI_Type_free(&kept[k]);
-}
+static double given[64];
 
 /* One that is not committed is an error also where an equal one has been used. */
 SCENARIO(young_not_committed) {
@@ -85,35 +18,6 @@ SCENARIO(young_not_committed) {
   }
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
-
-/* Accumulates of types that live for one call: all ranks add to all elements of the first one. */
-SCENARIO(young_accumulates) {
-  int places[most], count;
-  double *memory, expected[most] = {0};
-  MPI_Win win;
-  for (int i = 0; i < most; ++i) given[i] = 1;
-  MPI_Win_allocate(most * sizeof(double), sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
-  memset(memory, 0, most * sizeof(double));
-  MPI_Win_fence(0, win);
-  for (unsigned round = 0; round < 300; ++round) {
-    MPI_Datatype type = make(round / 5, round % 37, places, &count);
-    MPI_Accumulate(given, count, MPI_DOUBLE, 0, 0, 1, type, MPI_SUM, win);
-    for (int k = 0; k < count; ++k) expected[places[k]] += size;
-    MPI_Type_free(&type);
-    if (round % 10) continue;
-    MPI_Type_vector(100, 3, 7, MPI_DOUBLE, &type);
-    MPI_Type_commit(&type);
-    MPI_Accumulate(given, 1, type, 0, 0, 1, type, MPI_SUM, win);
-    for (int k = 0; k < 300; ++k) expected[k / 3 * 7 + k % 3] += size;
-    MPI_Type_free(&type);
-  }
-  MPI_Win_fence(0, win);
-  if (rank == 0)
-    for (int i = 0; i < most; ++i) REQUIRE(memory[i] == expected[i], "%d: %f for %f", i, memory[i], expected[i]);
-  MPI_Win_free(&win);
-}
-
-/* ---- communicators whose first collective calls the host serves */
 
 /* Of doubles whose sum and product depend on the order: the same at every call, however it is served. */
 enum { doubles = 8 };
@@ -258,7 +162,8 @@ SCENARIO(young_mixed_types) {
       memset(got, -1, sizeof got);
       MPI_Allgather(send, counts[give], types[give], got, counts[take], types[take], comm);
       for (int i = 0; i < 2 * pairs * size; ++i)
-        REQUIRE(got[i / 2 * strides[take] + i % 2] == i / (2 * pairs) * 1000 + i % (2 * pairs), "round %d, %d", round, i);
+        REQUIRE(got[i / 2 * strides[take] + i % 2] == i / (2 * pairs) * 1000 + i % (2 * pairs), "round %d, %d", round,
+                i);
     }
     MPI_Comm_free(&comm);
   }
