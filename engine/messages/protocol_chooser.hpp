@@ -135,16 +135,16 @@ class Offers {
  public:
   // Whether the next message of that length is staged without asking. Where its sender may compute, an offer is copied
   // by the receiver, so there are fewer.
-  bool skip(std::uint64_t bytes, bool mapped, bool attended = true) {
-    std::uint8_t& left = left_[mapped][bytes];
+  bool skip(std::uint64_t bytes, bool attended = true) {
+    std::uint8_t& left = left_[bytes];
     if (!left) return false;
     left -= attended || ++skipped_ % unsigned(tuning::constants::fewer_offers) == 0;
     return true;
   }
-  void advised(std::uint64_t bytes, bool mapped) { left_[mapped][bytes] = std::uint8_t(tuning::constants::unasked); }
+  void advised(std::uint64_t bytes) { left_[bytes] = std::uint8_t(tuning::constants::unasked); }
 
  private:
-  ByMessageLength<std::uint8_t> left_[2];
+  ByMessageLength<std::uint8_t> left_;
   unsigned skipped_ = 0;
 };
 

@@ -45,16 +45,15 @@ bool Protocols::goes_by_buffers(const Request& send, RemoteLayout& where) {
   const std::uint64_t bytes = send.data.bytes;
   if (send.member == mailboxes.me()) return false;
   const bool whole = send.attended || bytes <= chains.longest_whole();
-  if (bytes <= limits.copied_always && whole) return true;
+  if (whole && (bytes <= limits.copied_always || transfers.skips_offer(send))) return true;
   try {
     where = memory.describe(send.member, send.data);
   } catch (const std::bad_alloc&) {  // nobody reaches it
     return true;
   }
-  if (mailboxes.process().settings().protocol == Protocol::cma) return false;
-  const bool mapped = where.place.reachable();
-  if (!mapped && !(memory.calls(send.member) && send.data.dense())) return true;
-  return whole && transfers.skips_offer(send, mapped);
+  if (mailboxes.process().settings().protocol == Protocol::cma || where.place.reachable()) return false;
+  // Calls of the kernel may be better, where the receiver would try them.
+  return !(memory.calls(send.member) && send.data.dense()) || (whole && !transfers.tries_ways());
 }
 
 // False while there is no buffer for it, or no room for its record.

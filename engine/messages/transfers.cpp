@@ -87,16 +87,10 @@ void Transfers::take_back(Request& request) {
   request.offered = {};
 }
 
-bool Transfers::skips_offer(const Request& request, bool mapped) {
-  // Calls of the kernel may be better, where the receiver would try them (accept).
-  return !(mapped || tries_ways_) ||
-         peer_[std::size_t(request.member)].offers.skip(request.data.bytes, mapped, request.attended);
-}
-
 // It is matched, and goes on as its receiver has chosen.
 void Transfers::begin_send(Protocols& protocols, Request& request) {
   const Transfer& t = *request.offered.transfer;
-  if (t.advised) peer_[std::size_t(request.member)].offers.advised(t.bytes, t.from.place.reachable());
+  if (t.advised) peer_[std::size_t(request.member)].offers.advised(t.bytes);
   if (request.way == State::staged) {
     if (!request.in_buffers()) request.part.emplace<InBuffers>();
     request.in_buffers()->chain.length = t.length;

@@ -66,8 +66,11 @@ class Transfers {
   void give_up(Request& request);
   bool any_retired() const { return !retired_.empty(); }
   void reclaim();  // looks at some in vain, in turn
-  // Whether memory that its receiver can reach is to be copied by the sender, unasked (protocol_chooser.hpp).
-  bool skips_offer(const Request& request, bool mapped);
+  // Whether it goes through copy buffers without being offered, by its receiver's advice (protocol_chooser.hpp).
+  bool skips_offer(const Request& request) {
+    return peer_[std::size_t(request.member)].offers.skip(request.data.bytes, request.attended);
+  }
+  bool tries_ways() const { return tries_ways_; }
 
   // ---- receiver
   void accept(Protocols& protocols, Request& request, const Note& note);

@@ -1028,15 +1028,14 @@ TEST(ProtocolChooser, LeavesASenderThatComputesAlone) {
 
 TEST(Offers, AreSkippedForAWhile) {
   Offers offers;
-  EXPECT_FALSE(offers.skip(65536, true));
-  offers.advised(65536, true);
-  EXPECT_FALSE(offers.skip(65536, false)) << "memory that nobody can map";
-  EXPECT_FALSE(offers.skip(1 << 20, true)) << "another class of lengths";
+  EXPECT_FALSE(offers.skip(65536));
+  offers.advised(65536);
+  EXPECT_FALSE(offers.skip(1 << 20)) << "another class of lengths";
   unsigned skipped = 0;
-  while (offers.skip(60000, true)) ++skipped;
+  while (offers.skip(60000)) ++skipped;
   EXPECT_EQ(skipped, tuning::constants::unasked);
-  offers.advised(65536, true);
-  for (skipped = 0; offers.skip(65536, true, false);) ++skipped;
+  offers.advised(65536);
+  for (skipped = 0; offers.skip(65536, false);) ++skipped;
   EXPECT_GT(skipped, 7 * tuning::constants::unasked) << "its sender may compute";
 }
 
