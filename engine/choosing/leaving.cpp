@@ -1,6 +1,7 @@
 #include "engine/choosing/leaving.hpp"
 
 #include <cstring>
+#include <optional>
 
 #include "engine/base/out_of_memory.hpp"
 #include "engine/choosing/queued_call.hpp"
@@ -135,7 +136,8 @@ bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t 
 // Or until nothing is left. Bodies look for dead members themselves.
 void Leaving::wait_until(CollectiveContext& context, FunctionRef<bool()> otherwise) {
   team::Process& process = context.process();
-  const fibers::Runner::Patience patience(process.runner());
+  std::optional<fibers::Runner::Patience> patience;
+  if (!process.policy().oversubscribed) patience.emplace(process.runner());
   const auto over = [&] {
     if (!left()) return true;
     process.runner().poll();
