@@ -183,7 +183,7 @@ class Nowhere final : public Activity {
 
 template <class HostCall>
 int host_partitioned_request(MPI_Request* request, HostCall host_call) {
-  host_partitioned.store(true, std::memory_order_relaxed);
+  host_testall_fails.store(true, std::memory_order_relaxed);
   return making_host(true, request, host_call);
 }
 

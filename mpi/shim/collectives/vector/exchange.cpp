@@ -1,7 +1,6 @@
 #include "mpi/shim/collectives/vector/exchange.hpp"
 
 #include "engine/base/out_of_memory.hpp"
-#include "mpi/shim/collectives/self/self.hpp"
 
 namespace nearfield::mpi {
 

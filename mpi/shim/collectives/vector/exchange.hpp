@@ -23,7 +23,6 @@
 #include "engine/base/out_of_memory.hpp"
 #include "engine/messages/edges.hpp"
 #include "mpi/shim/collectives/engine/form.hpp"
-#include "mpi/shim/collectives/self/self.hpp"
 #include "mpi/shim/collectives/task.hpp"
 #include "mpi/shim/collectives/vector/short_edges.hpp"
 #include "mpi/shim/handles/packing.hpp"
@@ -90,20 +89,6 @@ VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const 
   return {const_cast<void*>(buffer), counts, places, MPI_DATATYPE_NULL, types};
 }
 
-// Says whose side may be in place.
-enum class InPlaceSide { send, receive };
-// Of a communicator of one rank: what goes from the only part of one side to that of the other.
-template <class Send, class Receive>
-self::Work only_parts(Send send, Receive receive, InPlaceSide may = InPlaceSide::send) {
-  using self::Work;
-  const auto only = [](const auto& side) { return self::LocalBuffer{side.address(0), side.count(0), side.type(0)}; };
-  const bool sends = send.buffer != MPI_IN_PLACE, receives = receive.buffer != MPI_IN_PLACE;
-  if (!(may == InPlaceSide::send ? receives : sends)) return {};
-  if ((sends && !send.prepare()) || (receives && !receive.prepare())) return {};
-  if (sends && receives) return {Work::copy, only(send), only(receive)};
-  return {Work::keep, {}, sends ? only(send) : only(receive)};
-}
-
 // What MPICH rejects. Nothing more may go to the host for such a reason, since the other ranks do not know of it.
 template <class Ours, class Theirs>
 bool aliased(const Ours& ours, int i, const Theirs& theirs, int k) {
@@ -157,7 +142,7 @@ inline messages::Partners partners_of(const Communicator& c, std::uint64_t conte
 
 // Our part of a call: the edges as the engine takes them, and what they need for as long as it does. On the stack of a
 // blocking call, or as a task (../task.hpp).
-class Exchange final : public NothingLeft {
+class Exchange final {
  public:
   Exchange(const Communicator& c, std::uint64_t context, Form form = Form::blocking)
       : form_(form),
@@ -203,8 +188,10 @@ class Exchange final : public NothingLeft {
   int post();
   bool complete() const { return edges_.complete(); }
   int finalize() { return store(edges_.outcome()); }
+  void progress() {}  // the messenger's
   void abandon() { edges_.abandon(); }
   bool involves(int member) const { return edges_.involves(member); }
+  bool stays() const { return false; }
   std::uint64_t bytes() const { return edges_.bytes_to_all(); }
 
  private:
