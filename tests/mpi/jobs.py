@@ -126,7 +126,8 @@ class Served:
 
     `to_the_host` names rows of which calls may have gone to the host: an operation ("bcast"), "messages" or "windows", of
     which some have to have been carried; or all of them for one reason ("alltoallw: argument", "windows: dynamic", "messages:
-    all"), or all calls for one reason. Calls of young communicators always may, if some of the operation's are carried.
+    all"), or all calls for one reason. Calls of communicators of one rank always may, and those of young ones if some of the
+    operation's are carried.
     """
 
     to_the_host: frozenset[str] = field(default_factory=frozenset)
@@ -153,6 +154,8 @@ class Served:
                 name, _, reason = row.partition(": ")
                 complaint = f"{row}: {said}"
                 in_part = name in self.to_the_host or reason == WHILE_YOUNG
+                if reason == OF_ONE_RANK:
+                    continue
                 if not {row, reason} & self.to_the_host and not (in_part and name in ours):
                     found += [complaint] if complaint not in found else []
         return found
@@ -180,6 +183,7 @@ def _rows(ranks: list[Statistics]) -> tuple[dict[str, str], list[tuple[str, str]
 
 
 EVERYTHING = Served()
+OF_ONE_RANK = "communicator of one rank"
 WHILE_YOUNG = "communicator is young"  # the first calls of communicators that a program has made
 # For a launch whose communicators are to have their team at the first call.
 AT_ONCE = {"NEARFIELD_DEFER": "0"}

@@ -12,6 +12,8 @@ from tests.mpi.jobs import (
     compile_c,
     environment,
     hosts,
+    launch,
+    python_of,
     report_after_kill,
     run,
 )
@@ -155,3 +157,33 @@ def test_threads_share_windows(host: str) -> None:
 def test_a_killed_holder_of_a_lock_is_reported() -> None:
     report = report_after_kill(4, [compile_c("mpich", "killed.c"), "lock"])
     assert re.search(r"rank 1 .*has ended; rank 0 was", report) and "got the lock" not in report, report
+
+
+OF_ONE_RANK = """
+import numpy as np
+from mpi4py import MPI
+memory = MPI.Alloc_mem(800)
+makers = [lambda c: MPI.Win.Allocate(800, 8, comm=c), lambda c: MPI.Win.Allocate_shared(800, 8, comm=c),
+          lambda c: MPI.Win.Create(memory, 8, comm=c)]
+for comm in (MPI.COMM_SELF, MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank)):
+    for make in makers:
+        win = make(comm)
+        one, got = np.arange(100.0), np.zeros(100)
+        win.Fence()
+        win.Put(one, 0)
+        win.Fence()
+        win.Lock(0)
+        win.Accumulate(one, 0, op=MPI.SUM)
+        win.Flush(0)
+        win.Get(got, 0)
+        win.Unlock(0)
+        assert (got == 2 * one).all()
+        win.Free()
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_those_of_one_rank_are_served(host: str, ranks: int) -> None:
+    job = launch(host, ranks, [python_of(host), "-c", OF_ONE_RANK], served=EVERYTHING)
+    assert job.returncode == 0 and job.statistics[0].counts["windows"] == 6, job.text[-3000:]

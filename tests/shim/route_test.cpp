@@ -56,16 +56,19 @@ struct Row {
 };
 
 constexpr Route by_host{Server::host, Reason::communicator}, off{Server::host, Reason::off},
-    while_young{Server::host, Reason::young};
+    of_one{Server::host, Reason::single}, while_young{Server::host, Reason::young};
 using enum Form;
 using enum Collective;
 
 const Row rows[] = {
-    {"one rank", {.standing = TeamStanding::single}, {Server::self}},
-    {"one rank, which plans", {.standing = TeamStanding::single, .form = persistent}, {Server::self}},
-    {"one rank, parts", {.standing = TeamStanding::single, .collective = alltoallv}, {Server::self}},
-    {"one rank, neighbours", {.standing = TeamStanding::single, .collective = neighbor_alltoall}, {Server::messages}},
-    {"one rank, by the hint", {.standing = TeamStanding::single, .on = false}, off},
+    {"one rank", {.young = 8, .size = 1}, of_one},
+    {"one rank, later", {.size = 1, .form = nonblocking}, of_one},
+    {"one rank, planned", {.size = 1, .form = persistent}, of_one},
+    {"one rank, parts", {.size = 1, .collective = alltoallv}, of_one},
+    {"one rank, neighbours", {.size = 1, .collective = neighbor_alltoall}, of_one},
+    {"one rank, after a window", {.standing = TeamStanding::team, .size = 1}, of_one},
+    {"one rank's window", {.young = 8, .size = 1, .form = window}, {Server::make_team}},
+    {"one rank to a group", {.standing = TeamStanding::groups, .size = 1}, {Server::messages}},
     {"two groups", {.standing = TeamStanding::groups, .young = 8}, {Server::messages}},
     {"two groups, later", {.standing = TeamStanding::groups, .form = nonblocking}, {Server::messages}},
     {"two groups on nodes",
@@ -168,7 +171,7 @@ TEST(Route, HasARowForEveryAnswer) {
         std::any_of(answers.begin(), answers.end(), [&](const auto& each) { return int(each.first) == who; });
     EXPECT_TRUE(found) << who;
   }
-  EXPECT_EQ(answers.size(), 11u);  // of the host for three reasons
+  EXPECT_EQ(answers.size(), 11u);  // of the host for four reasons
 }
 
 // Calls f with every combination of facts.

@@ -4,8 +4,8 @@
 //   Test, Wait            progress()   looks, and does what can be done at once, until complete()
 //   the first of them     finalize()   what has come goes to where the program looks for it
 //
-// A Work says how: a team's (engine/team_work.hpp), messages' (vector/exchange.hpp), or this rank's alone
-// (self/self.cpp). A blocking call has what a Work consists of on its stack and waits in place: it has no task.
+// A Work says how: a team's (engine/team_work.hpp) or messages' (vector/exchange.hpp). A blocking call has what a Work
+// consists of on its stack and waits in place: it has no task.
 //
 //   int post()                     an error class; other than MPI_SUCCESS, it has not begun
 //   void progress()
@@ -29,14 +29,6 @@ struct StagingBuffers {
   virtual ~StagingBuffers() = default;
   virtual int fetch() { return MPI_SUCCESS; }  // before it begins. An error class
   virtual int store() = 0;                     // once it is complete. An error class
-};
-
-// Of a Work that only its maker or the messenger goes on with.
-struct NothingLeft {
-  void progress() {}
-  void abandon() {}
-  bool involves(int) const { return false; }
-  bool stays() const { return false; }
 };
 
 // Memory of tasks: that of those which have gone serves the next ones of the thread. Throws std::bad_alloc.

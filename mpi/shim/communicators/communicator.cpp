@@ -108,8 +108,6 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
   }
   host.Comm_rank(comm, &state->rank);
   host.Comm_size(comm, &state->size);
-  state->team_tried = state->size == 1;  // a single rank shares nothing
-  state->is_self = state->size == 1 && the_process;
   return state;
 }
 

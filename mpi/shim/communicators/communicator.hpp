@@ -73,8 +73,6 @@ struct Communicator final : team::TeamUser {
   MPI_Comm comm{};
   int rank = 0, size = 1;
   bool inter = false;  // an intercommunicator
-  // one rank, of a process that takes part: its collectives are copies (collectives/self/self.hpp)
-  bool is_self = false;
   std::unique_ptr<choosing::Chooser>
       further[context::further];  // for its operations that may overlap others, by context
 
@@ -219,7 +217,6 @@ bool may_come_from(const Communicator& c, int member);
 inline MessageReach reach_of(Communicator& c) {
   if (!the_messenger) return MessageReach::none;
   if (!c.messages_on) return MessageReach::off;
-  if (c.is_self) return MessageReach::all;
   return c.context && side_of(c) == Side::near ? MessageReach::all : MessageReach::not_all;
 }
 

@@ -190,6 +190,7 @@ bool is_device(const void* address) {
 
 bool is_device(const layout::Data& data) {
   constexpr std::uint64_t looked_at = 64;  // runs of a type whose blocks may lie in different memories
+  if (data.bytes == 0) return false;
   if (data.dense()) return is_device(data.address);
   for (std::uint64_t i = 0; i < std::min(data.view.run_count, looked_at); ++i)
     if (is_device(data.address + data.view.runs[i].offset)) return true;
@@ -220,14 +221,6 @@ bool scatter(const layout::Data& to, std::uint64_t position, const void* from, s
     bytes -= piece;
   }
   return true;
-}
-
-std::unique_ptr<Stage> stage_slowly(layout::Data& data, bool fetches) {
-  if (!data.bytes || !is_device(data)) return nullptr;
-  auto stage = std::make_unique<Stage>(data);
-  if (fetches && !stage->fetch()) throw team::Broken("the device's run-time could not copy the send buffer");
-  data = stage->data();
-  return stage;
 }
 
 }  // namespace nearfield::mpi::devices

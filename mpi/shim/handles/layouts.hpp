@@ -8,7 +8,6 @@
 //   else the attribute, or what is known by the    layouts in use stay: they are shared
 //   type's contents, or makes it; caches it
 #pragma once
-#include <atomic>
 #include <memory>
 
 #include "engine/layout/layout.hpp"
@@ -22,9 +21,6 @@ struct TypeLayout {
   std::uint64_t size = 0;  // bytes of one element
   bool described = true;   // false: it has too many runs, so the host packs its data (packing.hpp)
   std::shared_ptr<const void> keep;
-  // The last type of this layout, of which there may be several, that the host has found committed
-  // (collectives/self/self.cpp).
-  mutable std::atomic<std::uint64_t> committed{0};
   // The only predefined type in it; nullptr: there are several, or an unknown one.
   const TypeInfo* basic = nullptr;
   // The same with the gaps inside of its elements, if they have any (pairs of a value and an integer).

@@ -53,10 +53,10 @@ int Packed::move_by_host(bool pack, std::byte* packed, std::size_t first, std::s
     MPI_Count far = 0;
     if (large)
       code = pack ? host.Pack_c(user, MPI_Count(n), type_, packed, MPI_Count(bytes), &far, packs_on_)
-                  : host.Unpack_c(packed, MPI_Count(bytes), &far, user, MPI_Count(n), type_, comm_);
+                  : host.Unpack_c(packed, MPI_Count(bytes), &far, user, MPI_Count(n), type_, packs_on_);
     else
       code = pack ? host.Pack(user, int(n), type_, packed, int(bytes), &position, packs_on_)
-                  : host.Unpack(packed, int(bytes), &position, user, int(n), type_, comm_);
+                  : host.Unpack(packed, int(bytes), &position, user, int(n), type_, packs_on_);
     if (code != MPI_SUCCESS) return code;
     packed += bytes;
   }
@@ -82,6 +82,7 @@ int Packed::fit(std::size_t blocks, std::size_t length) {
 }
 
 int Packed::unpack_bytes(std::size_t bytes) {
+  bytes = std::min(bytes, bytes_);
   if (dense_ || bytes == 0) return MPI_SUCCESS;
   if (device_)
     return devices::scatter(user_data(), 0, temporary_->data(), bytes) ? MPI_SUCCESS

@@ -1,7 +1,9 @@
-// Data of a derived type as contiguous bytes. Whether a rank's type is derived is known to that rank only, so such
-// calls cannot simply go to the host: the rank packs into a pooled buffer and takes part like all others. Messages of
-// types with too many runs are packed as well. A Packed belongs to one call or one request.
+// Data of a derived type, or of a device, as contiguous bytes in ordinary memory. Whether a rank's type is derived is
+// known to that rank only, so such calls cannot simply go to the host: the rank packs into a pooled buffer and takes
+// part like all others. Messages are packed where the messenger cannot address the data: of types with too many runs,
+// and of devices. A Packed belongs to one call or one request.
 #pragma once
+#include <memory>
 #include <optional>
 
 #include "engine/memory/temporaries.hpp"
@@ -49,7 +51,8 @@ class Packed {
   std::byte* room();
   // Keeps the type for a request, since the program may free type and communicator before it completes.
   void keep_type();
-  // Copy elements [first, first + count) from the user's buffer into room(), and back. Return an MPI error code.
+  // Copy elements [first, first + count) from the user's buffer into room(), and back. Return an MPI error code, here
+  // and below, which has been raised (raised_by_host).
   int pack(std::size_t first, std::size_t count) {
     return dense_ || fitted_ ? MPI_SUCCESS : move(true, temporary_->data() + first * element_, first, count);
   }
@@ -75,7 +78,7 @@ class Packed {
   // Makes it a packed copy of `blocks` blocks, at least one, each cut or filled up to `length` bytes. Returns an MPI
   // error code.
   int fit(std::size_t blocks, std::size_t length);
-  // Unpacks the first `bytes` bytes: a message may be shorter than its receive, and end within an element.
+  // Unpacks the first `bytes` bytes, at most all: a message may be shorter than its receive, and end within an element.
   int unpack_bytes(std::size_t bytes);
 
  private:
@@ -98,5 +101,18 @@ class Packed {
   std::shared_ptr<const TypeLayout> layout_;  // of derived types
   std::optional<memory::Temporary> temporary_;
 };
+
+// The copy that stands for data that the messenger cannot address, from now on in `typed` as well; nullptr: it can.
+// `keeps`: for a request. Throws std::bad_alloc.
+template <class Count>
+std::unique_ptr<Packed> packed_copy(TypedData& typed, const void* buffer, Count count, MPI_Datatype type, MPI_Comm comm,
+                                    bool keeps = false) {
+  if (!typed.packs() && !(devices::possible() && devices::is_device(typed.data))) [[likely]]
+    return nullptr;
+  auto packed = std::make_unique<Packed>(const_cast<void*>(buffer), count, type, comm);
+  if (keeps) packed->keep_type();
+  typed.data = packed->data();
+  return packed;
+}
 
 }  // namespace nearfield::mpi

@@ -2,7 +2,6 @@
 // how they begin and end, and their statuses and errors.
 #include "mpi/shim/handles/requests.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -253,11 +252,6 @@ void set_status(MPI_Status* status, const UserRequest& request) {
   else set_status(status, request.request);
 }
 
-void store(devices::Stage& stage, messages::Request& request) {
-  if (!request.cancelled && !stage.store(std::min(request.received, request.data.bytes)))
-    request.error = messages::ErrorKind::broken;
-}
-
 int code_of_error(messages::ErrorKind error) {
   switch (error) {
     case messages::ErrorKind::none: return MPI_SUCCESS;
@@ -316,8 +310,9 @@ void say_what_is_cut(int partner, std::uint64_t bytes, std::uint64_t room) {
 }
 
 int raised_by_host(int code) {
-  *reported = code != MPI_SUCCESS;
-  return *reported ? note_error_of_host(code) : code;
+  if (code == MPI_SUCCESS) return code;
+  *reported = true;
+  return note_error_of_host(code);
 }
 
 MPI_Comm raised_on(MPI_Comm comm) { return comm != host.comm_null && communicator_of(comm) ? comm : host.world; }

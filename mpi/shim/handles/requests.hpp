@@ -108,8 +108,6 @@ inline void set_status(MPI_Status* status, const messages::Request& r) {
   set_status(status, r.envelope.source, r.envelope.tag, counted(r), false);
 }
 void set_status(MPI_Status* status, const UserRequest& request);
-// Copies received data to the device memory of the buffer.
-void store(devices::Stage& stage, messages::Request& request);
 
 // Returns the error class of a complete request.
 int code_of_error(messages::ErrorKind error);

@@ -1,7 +1,6 @@
 // Starts of such messages. The first call of outcome() stores the received data.
 #include "mpi/shim/p2p/activity.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace nearfield::mpi {
@@ -24,8 +23,7 @@ int Message::begin() {
   landed_ = false;
   if (proc_null) return MPI_SUCCESS;
   if (packed && request.is_send)
-    if (const int code = packed->pack_all(); code != MPI_SUCCESS) return code;
-  if (fetches && send_stage && !send_stage->fetch()) return MPI_ERR_BUFFER;
+    if (const int code = packed->pack_all(); code != MPI_SUCCESS) return raised_by_host(code);
   prepare();
   if (request.is_send && mode == SendMode::buffered) {
     const int code = send_buffered(comm_, envelope_, member_, data_);
@@ -40,9 +38,7 @@ int Message::outcome() {
   if (proc_null) return MPI_SUCCESS;
   if (!std::exchange(landed_, true)) {
     landing_ = MPI_SUCCESS;
-    if (receive_stage) store(*receive_stage, request);
-    if (packed && !request.is_send)
-      landing_ = packed->unpack_bytes(std::min<std::uint64_t>(request.received, packed->bytes()));
+    if (packed && !request.is_send) landing_ = raised_by_host(packed->unpack_bytes(request.received));
   }
   const int error = mpi::outcome(request);
   return error == MPI_SUCCESS ? landing_ : error;

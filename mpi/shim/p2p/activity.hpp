@@ -1,5 +1,5 @@
 // Messages of requests that are not plain: persistent ones, with MPI_PROC_NULL, of data that is not dense, on devices,
-// and combined sends and receives. Their layouts, stages and packed copies live as long as the request. One thread uses
+// and combined sends and receives. Their layouts and packed copies live as long as the request. One thread uses
 // a Message at a time, as its request; the messenger progresses it under its lock.
 #pragma once
 #include "mpi/shim/p2p/point.hpp"
@@ -28,13 +28,11 @@ class Message final : public Activity {
   void keep();
   messages::Request request;  // its status is that of the whole
   bool proc_null = false;     // to or from MPI_PROC_NULL: complete at once
-  bool fetches = false;       // persistent: device data are fetched at each start
   SendMode mode{};
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
   std::shared_ptr<const TypeLayout> layout, other_layout;
-  std::unique_ptr<devices::Stage> send_stage, receive_stage;
   std::unique_ptr<std::byte[]> copy;             // of the sent data of MPI_Sendrecv_replace
-  std::unique_ptr<Packed> packed, other_packed;  // packed copies, if the type is not described
+  std::unique_ptr<Packed> packed, other_packed;  // copies of what the messenger cannot address
 
  private:
   const MPI_Comm comm_;

@@ -16,7 +16,7 @@ const PerThread<PollBackoff, threads::at::poll_backoff> poll_backoff;
 constexpr bool testall_keeps_failed = abi::testall_keeps_failed;
 
 int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses) {
-  if (!host_partitioned.load(std::memory_order_relaxed)) {
+  if (!host_testall_fails.load(std::memory_order_relaxed)) {
     if constexpr (!testall_keeps_failed) return host.Testall(count, requests, &flag, statuses);
     for (flag = 1; next < count; ++next) {
       // the call that completes it returns the error

@@ -7,8 +7,6 @@
 
 namespace nearfield::mpi {
 
-inline constinit std::atomic<bool> host_partitioned{false};  // the host has made a partitioned request
-
 // Takes the status of a complete request and frees it, unless it is persistent. Returns its error class.
 int finish_slowly(MPI_Request* request, MPI_Status* status);
 [[gnu::always_inline]] inline int finish(MPI_Request* request, MPI_Status* status) {

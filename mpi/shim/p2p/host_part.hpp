@@ -8,8 +8,7 @@
 
 namespace nearfield::mpi {
 
-// Tests what MPI_Waitall waits for. MPI_Testall of MPICH (5.0.2) and Intel MPI fails once a partitioned request is
-// complete, so if there are such requests each is tested separately, in order: `next` of them are complete.
+// Tests what MPI_Waitall waits for: if MPI_Testall may fail, each separately, in order. `next` of them are complete.
 int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses);
 
 class HostPart {

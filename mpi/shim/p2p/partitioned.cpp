@@ -29,43 +29,16 @@ messages::PartitionedPair pair_of(Communicator& c, int partner, int tag, bool se
           next_context(c, partner, tag, sends), context_of_partitioned(c)};
 }
 
-// All partitions, as data that the engine can address.
-struct PartitionedBuffer {
-  PartitionedBuffer(void* buffer, MPI_Count elements, MPI_Datatype type, MPI_Comm comm, TypedData& typed)
-      : layout(std::move(typed.layout)) {
-    data = typed.data;
-    if (layout && !layout->described) {
-      packed.emplace(buffer, elements, type, comm);
-      packed->keep_type();
-      data = packed->data();
-    } else {
-      stage = devices::stage(data, false);
-    }
-  }
-  bool apart() const { return packed || stage; }
-  int fetch() {
-    if (packed) return packed->pack_all();
-    return stage->fetch() ? MPI_SUCCESS : MPI_ERR_BUFFER;
-  }
-  int store(std::uint64_t bytes) {
-    if (packed) return packed->unpack_bytes(bytes);
-    return stage->store(bytes) ? MPI_SUCCESS : MPI_ERR_BUFFER;
-  }
-  layout::Data data;
-  std::shared_ptr<const TypeLayout> layout;
-  std::optional<Packed> packed;
-  std::unique_ptr<devices::Stage> stage;
-};
-
 class PartitionedSendActivity final : public Activity {
  public:
-  PartitionedSendActivity(const messages::PartitionedPair& pair, PartitionedBuffer buffer, int partitions,
-                          std::uint64_t bytes, std::int64_t step)
-      : buffer_(std::move(buffer)),
+  PartitionedSendActivity(const messages::PartitionedPair& pair, TypedData typed, std::unique_ptr<Packed> packed,
+                          int partitions, std::uint64_t bytes, std::int64_t step)
+      : typed_(std::move(typed)),
+        packed_(std::move(packed)),
         send_(pair, {std::uint64_t(partitions), bytes}),
         count_(partitions),
         bytes_(bytes),
-        step_(buffer_.apart() ? std::int64_t(bytes) : step) {}
+        step_(packed_ ? std::int64_t(bytes) : step) {}
   int begin() override {
     code_ = MPI_SUCCESS;
     marked_.store(0, std::memory_order_relaxed);
@@ -76,7 +49,7 @@ class PartitionedSendActivity final : public Activity {
     if (low < 0 || high >= count_ || low > high) return MPI_ERR_ARG;
     for (int i = low; i <= high; ++i) {
       if (!send_.mark(std::uint64_t(i))) return MPI_ERR_ARG;
-      if (!buffer_.apart()) send(i);
+      if (!packed_) send(i);
       else if (marked_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) send_all();  // SYNC: partitions-marked
     }
     return MPI_SUCCESS;
@@ -84,19 +57,20 @@ class PartitionedSendActivity final : public Activity {
   bool completed() override { return send_.complete(); }
   int outcome() override {
     const messages::ErrorKind error = send_.outcome();
-    return error == messages::ErrorKind::none ? code_ : code_of_error(error);
+    return error == messages::ErrorKind::none ? raised_by_host(code_) : code_of_error(error);
   }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
   void abandon() override { send_.abandon(); }
   bool involves(int member) const override { return send_.involves(member); }
 
  private:
-  void send(int i) { send_.send(std::uint64_t(i), {buffer_.data.address + i * step_, bytes_, buffer_.data.view}); }
+  void send(int i) { send_.send(std::uint64_t(i), {typed_.data.address + i * step_, bytes_, typed_.data.view}); }
   void send_all() {
-    code_ = buffer_.fetch();  // sent even after an error, since the receiver waits
+    code_ = packed_->pack_all();  // sent even after an error, since the receiver waits
     for (int i = 0; i < count_; ++i) send(i);
   }
-  PartitionedBuffer buffer_;
+  const TypedData typed_;
+  const std::unique_ptr<Packed> packed_;  // what the data are then
   messages::PartitionedSend send_;
   const int count_;
   const std::uint64_t bytes_;  // of one partition
@@ -107,10 +81,11 @@ class PartitionedSendActivity final : public Activity {
 
 class PartitionedReceiveActivity final : public Activity {
  public:
-  PartitionedReceiveActivity(const messages::PartitionedPair& pair, PartitionedBuffer buffer, int partitions,
-                             std::uint64_t bytes, int tag)
-      : buffer_(std::move(buffer)),
-        receive_(pair, buffer_.data),
+  PartitionedReceiveActivity(const messages::PartitionedPair& pair, TypedData typed, std::unique_ptr<Packed> packed,
+                             int partitions, std::uint64_t bytes, int tag)
+      : typed_(std::move(typed)),
+        packed_(std::move(packed)),
+        receive_(pair, typed_.data),
         source_(pair.source),
         tag_(tag),
         count_(partitions),
@@ -123,15 +98,15 @@ class PartitionedReceiveActivity final : public Activity {
   int arrived(int partition, bool& there) override {
     if (partition < 0 || partition >= count_) return MPI_ERR_ARG;
     const std::uint64_t begin = std::uint64_t(partition) * bytes_;
-    there = buffer_.apart() ? receive_.complete() : receive_.arrived(begin, begin + bytes_);
-    if (there && buffer_.apart()) land();
+    there = packed_ ? receive_.complete() : receive_.arrived(begin, begin + bytes_);
+    if (there && packed_) land();
     return MPI_SUCCESS;
   }
   bool completed() override { return receive_.complete(); }
   int outcome() override {
     const messages::ErrorKind error = receive_.outcome();
     const int code = land();
-    return error == messages::ErrorKind::none ? code : code_of_error(error);
+    return error == messages::ErrorKind::none ? raised_by_host(code) : code_of_error(error);
   }
   void status(MPI_Status* status) const override { set_status(status, source_, tag_, receive_.received(), false); }
   void abandon() override { receive_.abandon(); }
@@ -139,12 +114,13 @@ class PartitionedReceiveActivity final : public Activity {
 
  private:
   int land() {
-    if (!buffer_.apart()) return MPI_SUCCESS;
+    if (!packed_) return MPI_SUCCESS;
     const std::lock_guard lock(landing_);
-    if (!std::exchange(landed_, true)) code_ = buffer_.store(receive_.received());
+    if (!std::exchange(landed_, true)) code_ = packed_->unpack_bytes(receive_.received());
     return code_;
   }
-  PartitionedBuffer buffer_;
+  const TypedData typed_;
+  const std::unique_ptr<Packed> packed_;  // what the data are then
   messages::PartitionedReceive receive_;
   const int source_, tag_, count_;
   const std::uint64_t bytes_;  // of a partition
@@ -183,7 +159,7 @@ class Nowhere final : public Activity {
 
 template <class HostCall>
 int host_partitioned_request(MPI_Request* request, HostCall host_call) {
-  host_partitioned.store(true, std::memory_order_relaxed);
+  host_testall_fails.store(true, std::memory_order_relaxed);
   return making_host(true, request, host_call);
 }
 
@@ -216,11 +192,14 @@ int make_partitioned(bool sends, const char* function, void* buffer, int partiti
     if (partner == MPI_PROC_NULL) {
       activity = std::make_unique<Nowhere>(partitions, sends);
     } else {
-      PartitionedBuffer where(buffer, elements, type, comm, typed);
+      auto packed = packed_copy(typed, buffer, elements, type, comm, true);
       const messages::PartitionedPair pair = pair_of(*c, partner, tag, sends);
       if (sends)
-        activity = std::make_unique<PartitionedSendActivity>(pair, std::move(where), partitions, bytes, count * extent);
-      else activity = std::make_unique<PartitionedReceiveActivity>(pair, std::move(where), partitions, bytes, tag);
+        activity = std::make_unique<PartitionedSendActivity>(pair, std::move(typed), std::move(packed), partitions,
+                                                             bytes, count * extent);
+      else
+        activity = std::make_unique<PartitionedReceiveActivity>(pair, std::move(typed), std::move(packed), partitions,
+                                                                bytes, tag);
     }
     return report(comm, make_request(comm, std::move(activity), true, request));
   });

@@ -115,18 +115,11 @@ int receive_matched(void* buffer, N count, MPI_Datatype type, MPI_Message* messa
   const Matched matched = take_matched(*message);
   *message = host.message_null;
   return guarded(matched.comm, function, [&]() -> int {
-    std::unique_ptr<Packed> packed;
-    if (typed.packs()) {
-      packed = std::make_unique<Packed>(buffer, count, type, host.self);  // its own communicator may be freed
-      typed.data = packed->data();
-    }
-    auto stage = devices::stage(typed.data, false);
+    auto packed = packed_copy(typed, buffer, count, type, matched.comm, true);  // which may be freed
     if constexpr (later) {
       auto message = std::make_unique<Message>(matched.comm);
       Message& m = *message;
-      if (packed) packed->keep_type();
       m.packed = std::move(packed);
-      m.receive_stage = std::move(stage);
       m.layout = std::move(typed.layout);
       m.request.is_send = false;
       m.request.data = typed.data;
@@ -140,7 +133,6 @@ int receive_matched(void* buffer, N count, MPI_Datatype type, MPI_Message* messa
       r.member = matched.early->member;
       the_messenger->start_matched(r, *matched.early);
       wait_for(r);
-      if (stage) store(*stage, r);
       set_status(last, r.envelope.source, r.envelope.tag, counted(r), false);
       return report(matched.comm, packed ? land(*packed, r) : outcome(r));
     }

@@ -27,18 +27,12 @@ inline int judge(const messages::Request& request, MPI_Datatype type) {
 template <class N>
 [[gnu::noinline]] int receive_apart(TypedData& typed, const Communicator& c, void* buffer, N count, MPI_Datatype type,
                                     int source, int tag, MPI_Status* status) {
-  std::unique_ptr<Packed> packed;
-  if (typed.packs()) {
-    packed = std::make_unique<Packed>(buffer, count, type, c.comm);
-    typed.data = packed->data();
-  }
-  const auto stage = devices::stage(typed.data, false);
+  const auto packed = packed_copy(typed, buffer, count, type, c.comm);
   messages::Request request;
   prepare_receive(request, c, source, tag, typed.data);
   request.attended = true;
   the_messenger->start(request);
   wait_for(request, &c);
-  if (stage) store(*stage, request);
   set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
   return report(c.comm, packed ? land(*packed, request) : outcome(request));
 }
@@ -149,13 +143,8 @@ template <Function number, bool persistent, class N>
       return MPI_SUCCESS;
     }
     auto message = std::make_unique<Message>(comm);
-    if (typed.packs() && source != MPI_PROC_NULL) {
-      message->packed = std::make_unique<Packed>(buffer, count, type, comm);
-      message->packed->keep_type();
-      typed.data = message->packed->data();
-    }
     message->proc_null = source == MPI_PROC_NULL;
-    message->receive_stage = devices::stage(typed.data, false);
+    if (!message->proc_null) message->packed = packed_copy(typed, buffer, count, type, comm, true);
     message->layout = std::move(typed.layout);
     if (message->proc_null) message->request.is_send = false;
     else prepare_receive(message->request, *c, source, tag, typed.data);

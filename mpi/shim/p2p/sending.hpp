@@ -35,9 +35,6 @@ int send_by_host(HostCall host_call, HostStart host_start) {
   return code == MPI_SUCCESS ? Wait(&request, MPI_STATUS_IGNORE) : code;
 }
 
-// Data of a type that is not described.
-inline int send_packed(SendMode mode, const char* function, Packed packed, Communicator& c, int dest, int tag);
-
 [[gnu::noinline]] inline int send_plain(const char* function, const PlainMessage& to, const void* buffer, int tag) {
   return guarded(to.communicator->comm, function, [&]() -> int {
     return send_data(SendMode::standard, to.data(buffer), *to.communicator, to.rank, tag);
@@ -58,13 +55,10 @@ template <Function number, SendMode mode, Function start, class N>
   TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
-  if (typed.packs()) [[unlikely]]
-    return send_packed(mode, function, Packed(const_cast<void*>(buffer), count, type, comm), *c, dest, tag);
   return guarded(comm, function, [&]() -> int {
-    if (devices::possible()) [[unlikely]] {
-      const auto stage = devices::stage(typed.data, true);
-      return send_data(mode, typed.data, *c, dest, tag);
-    }
+    const auto packed = packed_copy(typed, buffer, count, type, comm);
+    if (packed)
+      if (const int code = packed->pack_all(); code != MPI_SUCCESS) return code;
     return send_data(mode, typed.data, *c, dest, tag);
   });
 } catch (const OutOfMemory&) {
@@ -82,14 +76,6 @@ static int send(const void* buffer, N count, MPI_Datatype type, int dest, int ta
   return send_anything<number, mode, start>(buffer, count, type, dest, tag, comm);
 }
 
-inline int send_packed(SendMode mode, const char* function, Packed packed, Communicator& c, int dest, int tag) {
-  return guarded(c.comm, function, [&]() -> int {
-    const layout::Data data = packed.data();
-    if (const int code = packed.pack_all(); code != MPI_SUCCESS) return code;
-    return send_data(mode, data, c, dest, tag);
-  });
-}
-
 // isend and the _init forms: `persistent` leaves the start to MPI_Start.
 template <Function number, SendMode mode, bool persistent, class N>
 [[gnu::noinline]] static int make_any_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag,
@@ -101,14 +87,15 @@ template <Function number, SendMode mode, bool persistent, class N>
   TypedData typed(buffer, count, type);
   if (!typed.good) return making_host(persistent, request, host_call);
   return guarded(comm, function, [&]() -> int {
-    auto stage = devices::stage(typed.data, !persistent);
+    const bool proc_null = dest == MPI_PROC_NULL;
+    auto packed = proc_null ? nullptr : packed_copy(typed, buffer, count, type, comm, true);
     constexpr bool early = !persistent && leaves_early(mode);
-    if (early && dest != MPI_PROC_NULL && !typed.packs() &&
+    if (early && !proc_null && !packed &&
         the_messenger->send_at_once(c->members[dest], {c->context, c->rank, tag}, typed.data)) {
       *request = common_send();
       return MPI_SUCCESS;
     }
-    if (early && dest != MPI_PROC_NULL && !typed.packs() && !typed.layout && !stage) {
+    if (early && !proc_null && !packed && !typed.layout) {
       UserRequest* const user = new_request(comm);
       user->active = true;
       prepare_send(user->request, *c, dest, tag, mode, typed.data);
@@ -117,17 +104,11 @@ template <Function number, SendMode mode, bool persistent, class N>
       return MPI_SUCCESS;
     }
     auto message = std::make_unique<Message>(comm);
-    if (typed.packs() && dest != MPI_PROC_NULL) {
-      message->packed = std::make_unique<Packed>(const_cast<void*>(buffer), count, type, comm);
-      message->packed->keep_type();
-      typed.data = message->packed->data();
-    }
     message->mode = mode;
-    message->proc_null = dest == MPI_PROC_NULL;
-    message->fetches = persistent;
+    message->proc_null = proc_null;
     message->layout = std::move(typed.layout);
-    message->send_stage = std::move(stage);
-    if (message->proc_null) message->request.is_send = true;
+    message->packed = std::move(packed);
+    if (proc_null) message->request.is_send = true;
     else prepare_send(message->request, *c, dest, tag, mode, typed.data);
     message->keep();
     return report(comm, make_request(comm, std::move(message), persistent, request));

@@ -115,19 +115,13 @@ int run(const char* function, const void* send, N send_count, MPI_Datatype send_
   TypedData out(send, send_count, send_type), in(recv, recv_count, recv_type);
   if (!out.good || !in.good) return blocking_host(host_call);
   return guarded(comm, function, [&]() -> int {
-    auto send_stage = devices::stage(out.data, dest != MPI_PROC_NULL);
-    auto receive_stage = devices::stage(in.data, false);
-    layout::Data data = out.data;
     std::unique_ptr<std::byte[]> kept;
     std::optional<memory::Temporary> temporary;
     std::unique_ptr<Packed> packed_out, packed_in;
-    if (in.packs() && source != MPI_PROC_NULL) {
-      packed_in = std::make_unique<Packed>(recv, recv_count, recv_type, comm);
-      in.data = packed_in->data();
-    }
-    if (out.packs() && dest != MPI_PROC_NULL) {
-      packed_out = std::make_unique<Packed>(const_cast<void*>(send), send_count, send_type, comm);
-      data = packed_out->data();
+    if (source != MPI_PROC_NULL) packed_in = packed_copy(in, recv, recv_count, recv_type, comm, request);
+    if (dest != MPI_PROC_NULL) packed_out = packed_copy(out, send, send_count, send_type, comm);
+    layout::Data data = out.data;
+    if (packed_out) {
       if (const int code = packed_out->pack_all(); code != MPI_SUCCESS) return code;
     } else if (copy && dest != MPI_PROC_NULL && data.bytes) {
       std::byte* to;
@@ -148,11 +142,8 @@ int run(const char* function, const void* send, N send_count, MPI_Datatype send_
       m.layout = std::move(in.layout);
       m.other_layout = std::move(out.layout);
       m.copy = std::move(kept);
-      if (packed_in) packed_in->keep_type();
       m.packed = std::move(packed_in);
       m.other_packed = std::move(packed_out);
-      m.send_stage = std::move(send_stage);
-      m.receive_stage = std::move(receive_stage);
       if (dest != MPI_PROC_NULL) m.other = std::make_unique<messages::Request>();
       m.request.is_send = false;
       *request = under_way(comm, std::move(message));
@@ -179,7 +170,6 @@ int run(const char* function, const void* send, N send_count, MPI_Datatype send_
       set_proc_null_status(status);
       return MPI_SUCCESS;
     }
-    if (receive_stage) store(*receive_stage, receiving);
     set_status(status, receiving.envelope.source, receiving.envelope.tag, counted(receiving), false);
     return report(comm, packed_in ? land(*packed_in, receiving) : outcome(receiving));
   });

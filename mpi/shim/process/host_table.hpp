@@ -20,6 +20,7 @@ namespace nearfield::mpi {
 #define NEARFIELD_OPTIONAL_FUNCTIONS(F)                                                                              \
   F(File_call_errhandler, (MPI_File, int))                                                                           \
   F(Info_free, (MPI_Info*))                                                                                          \
+  F(T_category_get_info, (int, char*, int*, char*, int*, int*, int*, int*))                                          \
   F(X_Request_is_complete, (MPI_Request))                                                                            \
   F(I_Win_get_attr, (MPI_Win, int, void*, int*, int))                                                                \
   F(Pack_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Count*, MPI_Comm))                          \

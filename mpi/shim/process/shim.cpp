@@ -171,7 +171,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   Communicator* const state = communicator_of(comm);
   if (!state) return host.Comm_set_info(comm, info);
   if (!reproducible.empty()) keep_order(*state, reproducible == "on");
-  if (!state->team && !state->hierarchy && !state->team_tried) make_team(*state);
+  if (!state->team && !state->hierarchy && !state->team_tried && state->size > 1) make_team(*state);
   // The program must not switch it while messages are under way.
   if (!on.empty()) state->messages_on = state->enabled = on == "on";
   if (state->hierarchy && !algorithm.empty()) state->hierarchy_chooser->override_with(algorithm);

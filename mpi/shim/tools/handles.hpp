@@ -1,73 +1,74 @@
-// Our handles and those of the host are both pointers. Ours are addresses of slots that are reused but never
-// deallocated, so that a freed handle is recognised and not mistaken for one of the host. Thread-safe.
+// What tools have open: sessions, which are the host's, and handles of Nearfield's variables in them. These are odd
+// numbers, no two alike; the host's are aligned pointers. So a freed handle is not mistaken for one of the host.
+// Thread-safe.
 #pragma once
-#include <memory>
+#include <map>
 #include <mutex>
-#include <unordered_map>
-#include <vector>
+#include <set>
+
+#include "mpi/shim/tools/performance_variables.hpp"
 
 namespace nearfield::mpi::tools {
 
-enum class Whose : std::uint8_t { hosts, freed, ours };
-
-template <class Handle, class Object>
 class Handles {
  public:
   struct Found {
-    Whose whose = Whose::hosts;
-    Object object{};
+    bool ours = false;
+    int code = MPI_SUCCESS;  // of a use of ours in the session
+    const PerformanceVariable* variable = nullptr;
   };
 
   // Raises std::bad_alloc.
-  Handle make(const Object& object) {
+  void open(MPI_T_pvar_session session) {
     const std::lock_guard lock(mutex_);
-    if (free_.empty()) {
-      auto slot = std::make_unique<Slot>();
-      free_.reserve(slots_.size() + 1);  // so that release() needs no memory
-      Slot* const at = slot.get();
-      slots_.emplace(at, std::move(slot));
-      free_.push_back(at);
-    }
-    Slot* const slot = free_.back();
-    free_.pop_back();
-    *slot = {object, true};
-    return reinterpret_cast<Handle>(slot);
+    sessions_.insert(session);
+  }
+  // Its handles go with it. Returns whether it was open.
+  bool close(MPI_T_pvar_session session) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(open_, [&](const auto& each) { return each.second.session == session; });
+    return sessions_.erase(session) != 0;
+  }
+  void close_all() {
+    const std::lock_guard lock(mutex_);
+    open_.clear();
+    sessions_.clear();
+  }
+  bool has(MPI_T_pvar_session session) const {
+    const std::lock_guard lock(mutex_);
+    return sessions_.contains(session);
   }
 
-  Found find(Handle handle) const {
+  // Raises std::bad_alloc.
+  MPI_T_pvar_handle make(MPI_T_pvar_session session, const PerformanceVariable& variable) {
     const std::lock_guard lock(mutex_);
-    const auto at = slots_.find(handle);
-    if (at == slots_.end()) return {};
-    return {at->second->used ? Whose::ours : Whose::freed, at->second->object};
+    open_[next_] = {session, &variable};
+    return reinterpret_cast<MPI_T_pvar_handle>(std::exchange(next_, next_ + 2));
   }
-
-  void release(Handle handle) {
-    release_all([&](const Slot* slot) { return slot == reinterpret_cast<const Slot*>(handle); });
+  Found find(MPI_T_pvar_session session, MPI_T_pvar_handle handle) const {
+    const std::lock_guard lock(mutex_);
+    const auto number = reinterpret_cast<std::uintptr_t>(handle);
+    if (number % 2 == 0 || number < first || number >= next_) return {};
+    if (!sessions_.contains(session)) return {true, MPI_T_ERR_INVALID_SESSION};
+    const auto at = open_.find(number);
+    if (at == open_.end() || at->second.session != session) return {true, MPI_T_ERR_INVALID_HANDLE};
+    return {true, MPI_SUCCESS, at->second.variable};
   }
-  // Releases all handles for whose object `which` returns true.
-  template <class Which>
-  void release_of(Which which) {
-    release_all([&](const Slot* slot) { return which(slot->object); });
+  void release(MPI_T_pvar_handle handle) {
+    const std::lock_guard lock(mutex_);
+    open_.erase(reinterpret_cast<std::uintptr_t>(handle));
   }
 
  private:
-  struct Slot {
-    Object object{};
-    bool used = false;
+  static constexpr std::uintptr_t first = 0x10001;  // constants of MPI are below, or beyond all
+  struct Open {
+    MPI_T_pvar_session session;
+    const PerformanceVariable* variable;
   };
-  template <class Which>
-  void release_all(Which which) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [address, slot] : slots_)
-      if (slot->used && which(slot.get())) {
-        slot->used = false;
-        free_.push_back(slot.get());
-      }
-  }
-
   mutable std::mutex mutex_;
-  std::unordered_map<const void*, std::unique_ptr<Slot>> slots_;
-  std::vector<Slot*> free_;
+  std::set<MPI_T_pvar_session> sessions_;
+  std::map<std::uintptr_t, Open> open_;
+  std::uintptr_t next_ = first;
 };
 
 }  // namespace nearfield::mpi::tools

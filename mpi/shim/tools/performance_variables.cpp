@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "mpi/shim/statistics/table.hpp"
-#include "mpi/shim/tools/variables.hpp"
+#include "mpi/shim/tools/performance_variables.hpp"
 
 namespace nearfield::mpi::tools {
 namespace {

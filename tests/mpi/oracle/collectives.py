@@ -17,6 +17,7 @@ from tests.mpi.oracle.communicators import (
     fork,
     hint,
     of_every_kind,
+    right_of_host,
     topology,
     works_by_host,
 )
@@ -45,6 +46,8 @@ def single(draw: random.Random, own: random.Random, on: On, host: float, name: s
     row, by_host = draw.choice([None, *rows]), draw.random() < host
     if row:
         hint(on.comm, nearfield_algorithm=f"{call.name}:{row}")
+    if p == 1 and not right_of_host(call, on, form):  # which serves it
+        return call.free()
     one = Running(call, on.comm, on.me, form, large, own)
     by = served()
     for _ in range(starts if form == "persistent" else 1):
@@ -57,15 +60,12 @@ def single(draw: random.Random, own: random.Random, on: On, host: float, name: s
         # Operators of the user's are combined by the host; empty ones need nobody.
         users = bool(call.operator and call.operator.users)
         if p == 1:
-            # Neighbours are edges of a graph, which may lead from a rank to itself more than once.
-            assert by == ("messages" if call.name.startswith("neighbor") else "self") or call.empty, (
-                f"{call}: {by}"
-            )
+            assert by == "host", f"{call}: {by}"
         elif not call.empty and on.grown:
             assert by != "host" and (not users or by == "combined" or on.comm.is_inter), f"{call}: {by}"
     if row:
         hint(on.comm, nearfield_algorithm=" ")
-    if by_host and form != "persistent" and works_by_host(call, on, form):
+    if by_host and p > 1 and form != "persistent" and works_by_host(call, on, form):
         hint(on.comm, nearfield="off")
         BY_HOST[call.name] += 1
         one = Running(call, on.comm, on.me, form, False, own)

@@ -23,7 +23,7 @@ from mpi4py import MPI
 from tests.mpi.oracle import groups, messages, windows_running
 from tests.mpi.oracle.calls import Call
 from tests.mpi.oracle.collectives import check
-from tests.mpi.oracle.communicators import WORLD, On, fork, topology, works_by_host
+from tests.mpi.oracle.communicators import WORLD, On, fork, right_of_host, topology
 from tests.mpi.oracle.completing import WAYS, one_by_one
 from tests.mpi.oracle.running import LOADED, VENDOR, Running
 from tests.mpi.oracle.talking import Talk
@@ -96,15 +96,6 @@ class Operation:
 # ---------------------------------------------------------------- a program
 
 
-def right_of_host(call: Call, on: On, form: str) -> bool:
-    """Whether hosts do a call right, plain or while its communicator is young: in the forms that do not block MPICH 5.0.2 and
-    Intel MPI 2021.19 take blocks of different types for truncated, and Open MPI 5.0.11 crashes with types that are freed
-    before a persistent call starts."""
-    sides = [side for side in call.sends + call.receives if side]
-    plain = all(one.type.is_predefined for side in sides for one in side.kinds)
-    return works_by_host(call, on, form) and (form == "blocking" or plain)
-
-
 @dataclass(eq=False)
 class Bed:
     """A communicator, if this rank is in it; `whole`, where all are. `calls` counts its collective calls."""
@@ -137,7 +128,8 @@ class Program:
         serves it."""
         call, form, large = bed.on.draw(case, form=form)
         bed.calls += 1
-        if (LOADED and bed.calls > YOUNG) or right_of_host(call, bed.on, form):
+        ours = LOADED and bed.calls > YOUNG and len(call.sends) > 1
+        if ours or right_of_host(call, bed.on, form):
             return call, form, large
         call.free()
         return None
@@ -302,7 +294,7 @@ def part(program: Program, case: random.Random) -> None:
     Plain Open MPI 5.0.11 crashes with collectives under way.
     """
     bed = case.choice(program.beds)
-    if VENDOR == "Open MPI" and not (LOADED and bed.whole and bed.calls > YOUNG):
+    if VENDOR == "Open MPI" and not (LOADED and bed.whole and bed.calls > YOUNG and WORLD.size > 1):
         program.finish()
     if len(program.beds) > 1:
         program.part(bed)

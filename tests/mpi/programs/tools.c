@@ -1,10 +1,11 @@
 /* MPI's tools interface as tools use it.
 
-     list early|late     all variables and categories, as "PHASE KIND INDEX NAME ...", for the first time before or
-   after MPI_Init; of categories also what they hold, by name values NAME...      control variables: type, length and
-   value in each phase counts              performance variables while calls are made errors              what wrong
-   calls give texts               how strings are cut threads             several threads have handles while they call
- */
+     list early|late   all variables and categories, as "PHASE KIND INDEX NAME ...", for the first time before or after
+                       MPI_Init; of categories also what they hold, by name
+     counts            performance variables while calls are made
+     errors            what wrong calls give
+     texts             how strings are cut
+     threads           several threads have handles while they call */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -26,7 +27,6 @@ static const char* name_of(int code) {
   NAMED(T_ERR_INVALID_NAME)
   NAMED(T_ERR_INVALID)
   NAMED(T_ERR_NOT_INITIALIZED)
-  NAMED(T_ERR_CVAR_SET_NEVER)
   NAMED(T_ERR_PVAR_NO_STARTSTOP)
   NAMED(T_ERR_PVAR_NO_WRITE)
   NAMED(T_ERR_PVAR_NO_ATOMIC)
@@ -124,42 +124,6 @@ static void list(const char* phase) {
         printf("%s holds %s category %s\n", phase, name, of_held);
       }
   }
-}
-
-/* ---------------------------------------------------------------- values */
-
-static void value(const char* phase, const char* name, MPI_T_cvar_handle handle, int count) {
-  static char text[longest];
-  int index;
-  MPI_Datatype type;
-  MUST(MPI_T_cvar_get_index(name, &index));
-  MUST(MPI_T_cvar_get_info(index, NULL, NULL, NULL, &type, NULL, NULL, NULL, NULL, NULL));
-  printf("%s %s ", phase, name);
-  if (count > longest) exit(1);
-  memset(text, '#', sizeof text);
-  MUST(MPI_T_cvar_read(handle, text));
-  if (type == MPI_INT) printf("int %d\n", *(int*)text);
-  else if (type == MPI_UNSIGNED_LONG_LONG) printf("number %llu\n", *(unsigned long long*)text);
-  else if (type == MPI_DOUBLE) printf("double %g\n", *(double*)text);
-  else if (type == MPI_CHAR) printf("text %s%s\n", text, strlen(text) < (size_t)count ? "" : " (too long)");
-  else printf("of a strange type\n");
-}
-
-static void values(int names, char** name) {
-  MPI_T_cvar_handle handle[32];
-  int count[32], index;
-  begin();
-  for (int i = 0; i < names; ++i) {
-    MUST(MPI_T_cvar_get_index(name[i], &index));
-    MUST(MPI_T_cvar_handle_alloc(index, NULL, &handle[i], &count[i]));
-  }
-  for (int i = 0; i < names; ++i) value("before", name[i], handle[i], count[i]);
-  MPI_Init(NULL, NULL);
-  for (int i = 0; i < names; ++i) value("between", name[i], handle[i], count[i]);
-  MPI_Finalize();
-  for (int i = 0; i < names; ++i) value("after", name[i], handle[i], count[i]);
-  for (int i = 0; i < names; ++i) MUST(MPI_T_cvar_handle_free(&handle[i]));
-  end();
 }
 
 /* ---------------------------------------------------------------- counts */
@@ -366,28 +330,15 @@ static void wrong(void) {
 static void errors(void) {
   int index, count;
   unsigned long long there = 0;
-  char text[longest];
   MPI_T_pvar_session session, other;
-  MPI_T_cvar_handle control, freed_control;
   MPI_T_pvar_handle handle, freed, in_other;
 
-  SAY("name before", MPI_T_cvar_get_index("NEARFIELD_EAGER", &index));
-  SAY("category before", MPI_T_category_get_index("nearfield", &index));
+  SAY("name before", MPI_T_pvar_get_index("nearfield_scan_calls", MPI_T_PVAR_CLASS_COUNTER, &index));
   begin();
   begin(); /* counted */
   MUST(MPI_T_finalize());
   MUST(MPI_T_pvar_session_create(&session));
   MUST(MPI_T_pvar_session_create(&other));
-
-  MUST(MPI_T_cvar_get_index("NEARFIELD_EAGER", &index));
-  MUST(MPI_T_cvar_handle_alloc(index, NULL, &control, &count));
-  SAY("write", MPI_T_cvar_write(control, &there));
-  freed_control = control;
-  SAY("free", MPI_T_cvar_handle_free(&control));
-  printf("null afterwards: %d\n", control == MPI_T_CVAR_HANDLE_NULL);
-  SAY("freed: read", MPI_T_cvar_read(freed_control, text));
-  SAY("freed: write", MPI_T_cvar_write(freed_control, text));
-  SAY("freed: free", MPI_T_cvar_handle_free(&freed_control));
 
   MUST(MPI_T_pvar_get_index("nearfield_scan_calls", MPI_T_PVAR_CLASS_COUNTER, &index));
   MUST(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
@@ -418,10 +369,7 @@ static void errors(void) {
   SAY("with its session: read in a new one", MPI_T_pvar_read(other, in_other, &there));
   MUST(MPI_T_pvar_session_free(&other));
   MUST(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
-  MUST(MPI_T_cvar_get_index("NEARFIELD_EAGER", &index));
-  MUST(MPI_T_cvar_handle_alloc(index, NULL, &control, &count));
   MUST(MPI_T_finalize());
-  SAY("cvar after", MPI_T_cvar_read(control, text));
   SAY("pvar after", MPI_T_pvar_read(session, handle, &there));
   SAY("name after", MPI_T_pvar_get_index("nearfield_scan_calls", MPI_T_PVAR_CLASS_COUNTER, &index));
 }
@@ -430,10 +378,10 @@ static void errors(void) {
 static void anew(void) {
   int index, again;
   begin();
-  MUST(MPI_T_cvar_get_index("NEARFIELD_EAGER", &index));
+  MUST(MPI_T_pvar_get_index("nearfield_scan_calls", MPI_T_PVAR_CLASS_COUNTER, &index));
   MUST(MPI_T_finalize());
   begin();
-  SAY("anew", MPI_T_cvar_get_index("NEARFIELD_EAGER", &again));
+  SAY("anew", MPI_T_pvar_get_index("nearfield_scan_calls", MPI_T_PVAR_CLASS_COUNTER, &again));
   MUST(MPI_T_finalize());
 }
 
@@ -459,9 +407,8 @@ static void cut(int index, int room, int there) {
 }
 
 static void texts(void) {
-  int index, length = 4, verbosity, bind, scope, held[3];
+  int index;
   char name[64] = "########";
-  MPI_Datatype type;
   begin();
   MUST(MPI_T_pvar_get_index("nearfield_scan_calls", MPI_T_PVAR_CLASS_COUNTER, &index));
   cut(index, 64, 1);
@@ -473,21 +420,6 @@ static void texts(void) {
   cut(index, 64, 0);
   MUST(MPI_T_pvar_get_info(index, name, NULL, NULL, NULL, NULL, NULL, name, NULL, NULL, NULL, NULL, NULL));
   printf("without a length: %s\n", name);
-  MUST(MPI_T_cvar_get_index("NEARFIELD", &index));
-  MUST(MPI_T_cvar_get_info(index, name, &length, &verbosity, &type, NULL, NULL, NULL, &bind, &scope));
-  printf("cvar: %s of %d, %s\n", name, length,
-         verbosity == MPI_T_VERBOSITY_USER_BASIC && type == MPI_INT && bind == MPI_T_BIND_NO_OBJECT &&
-                 scope == MPI_T_SCOPE_READONLY
-             ? "good"
-             : "described wrongly");
-  MUST(MPI_T_category_get_index("nearfield", &index));
-  length = 4;
-  MUST(MPI_T_category_get_info(index, name, &length, NULL, NULL, &held[0], &held[1], &held[2]));
-  printf("category: %s of %d, %d categories\n", name, length, held[2]);
-  int first[3] = {-1, -1, -1}, stamp = -1;
-  MUST(MPI_T_category_get_cvars(index, 2, first));
-  printf("two of them: %d %d\n", first[1] == first[0] + 1, first[2]);
-  MUST(MPI_T_category_changed(&stamp));
   MUST(MPI_T_finalize());
 }
 
@@ -504,14 +436,6 @@ static void* use(void* errors_found) {
     if (read_number(session, handle) <= before) ++*(int*)errors_found;
     MPI_T_pvar_handle away = handle;
     if (i % 2) MUST(MPI_T_pvar_handle_free(session, &away));
-    int index, count;
-    MPI_T_cvar_handle control;
-    MUST(MPI_T_cvar_get_index("NEARFIELD_EAGER", &index));
-    MUST(MPI_T_cvar_handle_alloc(index, NULL, &control, &count));
-    unsigned long long bytes = 0;
-    MUST(MPI_T_cvar_read(control, &bytes));
-    if (bytes != 16384) ++*(int*)errors_found;
-    MUST(MPI_T_cvar_handle_free(&control));
   }
   MUST(MPI_T_pvar_session_free(&session));
   return NULL;
@@ -542,7 +466,6 @@ int main(int arguments, char** argument) {
     list("after");
     end();
   }
-  if (!strcmp(what, "values")) values(arguments - 2, argument + 2);
   if (!strcmp(what, "counts")) counts();
   if (!strcmp(what, "wrong")) wrong();
   if (!strcmp(what, "errors")) errors();

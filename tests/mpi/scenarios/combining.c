@@ -160,7 +160,7 @@ static void compare(struct Case c) {
     long all = c.count;
     if (c.call == 5) all = 0;
     for (int r = 0; c.call == 5 && r < size; ++r) all += part(&c, r);
-    if (all && strcmp(by, size == 1 ? "self" : "combined")) what = "passed on";
+    if (all && strcmp(by, "combined")) what = "passed on";
     else if (memcmp(sent, kept, room)) what = "has written to the operands";
     else if (differs(&c, got[1])) what = "another result";
     else if (asks_host && differs(&c, got[0])) what = "the host has another result";

@@ -29,7 +29,6 @@ struct ReductionArguments {
 
 inline CommunicatorFacts Communicator::facts(bool asks_reach) {
   const TeamStanding standing = inter                     ? TeamStanding::groups
-                                : is_self                 ? TeamStanding::single
                                 : is_being_created(*this) ? TeamStanding::begun
                                 : team                    ? TeamStanding::team
                                 : hierarchy               ? TeamStanding::nodes
@@ -55,8 +54,9 @@ template <collectives::Collective collective, Form form>
   if (!c || left_to_host(comm)) [[unlikely]]
     return {{Server::host}};
   const Route by = route(c->facts(asks_reach(call)), call, {});
-  if (by.who <= Server::self) [[likely]]
+  if (by.who <= Server::messages) [[likely]]
     return {by, c};
+  if (by == Route{Server::host, Reason::single}) return {by};
   return decide(*c, call, reduction);
 }
 

@@ -1,5 +1,5 @@
-// The classes of parameters of collectives that a team serves (mpi/functions.toml). Communicators of one rank and of
-// two groups have bodies of their own for each (self/self.hpp, intercomm/intercomm.hpp).
+// The classes of parameters of collectives that a team serves (mpi/functions.toml). Intercommunicators have bodies of
+// their own for each (intercomm/intercomm.hpp).
 #pragma once
 #include <tuple>
 
@@ -8,7 +8,6 @@
 #include "mpi/shim/collectives/forms.hpp"
 #include "mpi/shim/collectives/intercomm/intercomm.hpp"
 #include "mpi/shim/collectives/intercomm/reducing.hpp"
-#include "mpi/shim/collectives/self/self.hpp"
 
 namespace nearfield::mpi::classes {
 
@@ -29,26 +28,25 @@ combining::Operands reduced(const void* send, void* recv, N count, MPI_Datatype 
 inline const ReductionArguments* facts(const combining::Operands* given) { return given; }
 inline const ReductionArguments* facts(const combining::Operands& given) { return &given; }
 
-#define CLASS(name, given_by)                                                                                          \
-  template <Collective collective>                                                                                     \
-  struct name {                                                                                                        \
-    template <class When, class... Arguments>                                                                          \
-    [[gnu::always_inline]] static int serve(const char* function, const When& when, Arguments... arguments) {          \
-      const MPI_Comm comm = std::get<sizeof...(arguments) - 1>(std::tie(arguments...));                                \
-      const auto given = given_by(arguments...);                                                                       \
-      const Admission by = admit<collective>(when, comm, facts(given));                                                \
-      switch (by.who) {                                                                                                \
-        [[likely]] case Server::team:                                                                                  \
-        case Server::nodes: return mpi::name<collective>(function, when, *by.communicator, arguments...);              \
-        case Server::self: return self::serve(collective, function, when, self::name<collective>(arguments...), comm); \
-        case Server::messages: return intercomm::name<collective>(function, when, *by.communicator, arguments...);     \
-        case Server::host_gathers:                                                                                     \
-          if constexpr (std::is_same_v<decltype(given), const combining::Operands> && !When::overlaps)                 \
-            return combining::combine_by_host(*by.communicator, collective, given, function, when.host_call);          \
-          [[fallthrough]];                                                                                             \
-        default: return when.at_host(collective, by.reason);                                                           \
-      }                                                                                                                \
-    }                                                                                                                  \
+#define CLASS(name, given_by)                                                                                      \
+  template <Collective collective>                                                                                 \
+  struct name {                                                                                                    \
+    template <class When, class... Arguments>                                                                      \
+    [[gnu::always_inline]] static int serve(const char* function, const When& when, Arguments... arguments) {      \
+      const MPI_Comm comm = std::get<sizeof...(arguments) - 1>(std::tie(arguments...));                            \
+      const auto given = given_by(arguments...);                                                                   \
+      const Admission by = admit<collective>(when, comm, facts(given));                                            \
+      switch (by.who) {                                                                                            \
+        [[likely]] case Server::team:                                                                              \
+        case Server::nodes: return mpi::name<collective>(function, when, *by.communicator, arguments...);          \
+        case Server::messages: return intercomm::name<collective>(function, when, *by.communicator, arguments...); \
+        case Server::host_gathers:                                                                                 \
+          if constexpr (std::is_same_v<decltype(given), const combining::Operands> && !When::overlaps)             \
+            return combining::combine_by_host(*by.communicator, collective, given, function, when.host_call);      \
+          [[fallthrough]];                                                                                         \
+        default: return when.at_host(collective, by.reason);                                                       \
+      }                                                                                                            \
+    }                                                                                                              \
   };
 CLASS(barrier, moved)
 CLASS(one_buffer, moved)

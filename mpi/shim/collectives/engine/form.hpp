@@ -66,6 +66,7 @@ struct Persistent {
   static constexpr bool overlaps = true, plans = true;
   int at_host(Collective collective, Reason reason) const {
     const int code = to_host(collective, reason, host_call);
+    host_testall_fails.store(true, std::memory_order_relaxed);
     if (code == MPI_SUCCESS && request) note_persistent(*request);
     return code;
   }

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "mpi/shim/collectives/engine/combining.hpp"
-#include "mpi/shim/collectives/engine/form.hpp"
-#include "mpi/shim/handles/devices.hpp"
+#include "mpi/shim/collectives/engine/movement.hpp"
 #include "mpi/shim/process/functions.hpp"
 
 namespace nearfield::mpi {
@@ -44,46 +43,20 @@ inline bool wrong_buffers(const void* send, const void* recv, bool gets = true) 
   return !send || (gets && wrong_buffer(recv)) || (host_rejects_aliases && send == recv);
 }
 
-// Operands and result that may lie on a device. In place they are one buffer, which is longer than the result where
-// that is a block of it.
-class DeviceBuffers final : public StagingBuffers {
- public:
-  // Puts stages into the places of the call's buffers. Throws team::Broken, std::bad_alloc.
-  DeviceBuffers(Call& call, std::size_t send_bytes, std::size_t recv_bytes) : recv_bytes_(recv_bytes) {
-    const bool in_place = call.send == call.recv;
-    layout::Data send{static_cast<std::byte*>(const_cast<void*>(call.send)), send_bytes, {}};
-    layout::Data recv{static_cast<std::byte*>(call.recv), recv_bytes, {}};
-    operands_ = devices::stage(send, false);
-    if (!in_place) result_ = devices::stage(recv, false);
-    call.send = send.address;
-    call.recv = in_place ? send.address : recv.address;
-    to_ = in_place ? operands_.get() : result_.get();
-  }
-  int fetch() override { return !operands_ || operands_->fetch() ? MPI_SUCCESS : MPI_ERR_BUFFER; }
-  int store() override { return !to_ || !recv_bytes_ || to_->store(recv_bytes_) ? MPI_SUCCESS : MPI_ERR_BUFFER; }
-  // For a task, which takes them. Throws std::bad_alloc.
-  std::unique_ptr<StagingBuffers> keep() {
-    return operands_ || result_ ? std::make_unique<DeviceBuffers>(std::move(*this)) : nullptr;
-  }
-
- private:
-  std::size_t recv_bytes_;
-  std::unique_ptr<devices::Stage> operands_, result_;
-  devices::Stage* to_;
-};
-
+// Operands and result may lie on a device. In place they are one buffer, which is longer than the result where that is
+// a block of it.
 template <class When>
-int carry_reduction(Communicator& c, Call call, std::size_t send_bytes, std::size_t recv_bytes, const char* function,
-                    const When& when) {
+int carry_reduction(Communicator& c, const Call& call, std::size_t send_bytes, std::size_t recv_bytes,
+                    const char* function, const When& when) {
   if (!devices::possible()) [[likely]] {
     if constexpr (When::overlaps) return post_task(c, call, function, nullptr, when, call);
     else return carry(c, call, function, when.host_call);
   }
-  return guarded(c.comm, function, [&] {
-    return with_memory(c, function, [&] {
-      DeviceBuffers buffers(call, send_bytes, recv_bytes);
-      return post(c, call, function, buffers, when);
-    });
+  return with_memory(c, function, [&] {
+    Packed operands(const_cast<void*>(call.send), MPI_Count(send_bytes), host.byte, c.comm);
+    Packed result(call.recv, MPI_Count(recv_bytes), host.byte, c.comm);
+    return carry_packed(c, call, function, {&operands, 0, send_bytes},
+                        {call.send == call.recv ? &operands : &result, 0, recv_bytes}, when);
   });
 }
 

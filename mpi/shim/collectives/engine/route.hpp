@@ -42,7 +42,6 @@ class Equal {
 
 // What there is for a communicator's collectives.
 enum class TeamStanding : std::uint8_t {
-  single,   // one rank, which needs nobody
   groups,   // an intercommunicator
   untried,  // it is yet to have a team
   begun,    // its team is being made (async_creation.hpp)
@@ -91,7 +90,6 @@ enum class Server : std::uint8_t {
   team,
   nodes,     // by the hierarchy
   messages,  // as edges
-  self,      // the only rank
   // The others are no direct way.
   host,
   host_gathers,  // the host hands operands round, each rank combines them in order
@@ -109,9 +107,6 @@ struct Route {
 
 constexpr bool is_of_messages(collectives::Collective collective) {
   return std::size_t(collective) >= collectives::collective_count;
-}
-constexpr bool is_of_neighbors(collectives::Collective collective) {
-  return collective >= collectives::Collective::neighbor_allgather;
 }
 
 // Whether its route depends on whom messages reach.
@@ -133,7 +128,8 @@ constexpr Route route(const CommunicatorFacts& c, const CallFacts& call, const O
   constexpr std::uint64_t most_gathered = 32768;  // bytes of all operands; a team has better ways for more
   const bool overlaps = call.form == Form::nonblocking || call.form == Form::persistent;
   const bool edges = is_of_messages(call.collective) || c.standing == TeamStanding::groups;
-  if (c.standing == TeamStanding::single && c.on && !is_of_neighbors(call.collective)) return {Server::self};
+  // Nobody else takes part, and a host's copy costs no more than ours. Windows of one rank need a team.
+  if (c.size == 1 && c.standing != TeamStanding::groups && call.form != Form::window) return {Server::host, single};
   if (edges) {
     if (c.reach == MessageReach::all) return {Server::messages};
     const bool pairs = call.collective == Collective::alltoallv || call.collective == Collective::alltoallw;

@@ -1,7 +1,6 @@
 #include "mpi/shim/collectives/vector/exchange.hpp"
 
 #include "engine/base/out_of_memory.hpp"
-#include "mpi/shim/collectives/self/self.hpp"
 
 namespace nearfield::mpi {
 
@@ -28,14 +27,16 @@ void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t st
 void Exchange::renew() {
   edges_.renew();
   if (in_place_) return copy_aside();
-  for (const EdgeData& part : sent_)
-    if (!part.fetch()) throw OutOfMemory();
+  for (const auto& copy : sent_) pack(*copy);
 }
 
 void Exchange::copy_aside() {
-  for (const EdgeData& part : received_)
-    if (!part.fetch()) throw OutOfMemory();
+  for (const auto& copy : received_) pack(*copy);
   edges_.copy_aside();
+}
+
+void Exchange::pack(Packed& copy) {
+  if (copy.pack_all() != MPI_SUCCESS) throw OutOfMemory();
 }
 
 int Exchange::post() {
@@ -59,8 +60,8 @@ int code_of_error(const messages::EdgeError& error) {
 
 int Exchange::store(const messages::EdgeError& error) {
   int code = code_of_error(error);
-  for (const EdgeData& part : received_)
-    if (code == MPI_SUCCESS) code = part.store(edges_.receives[part.edge].data.bytes);
+  for (const auto& copy : received_)
+    if (code == MPI_SUCCESS) code = raised_by_host(copy->unpack_bytes(copy->bytes()));
   return code == MPI_SUCCESS && rest_ ? rest_->store() : code;
 }
 

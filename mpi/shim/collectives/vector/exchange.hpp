@@ -23,7 +23,6 @@
 #include "engine/base/out_of_memory.hpp"
 #include "engine/messages/edges.hpp"
 #include "mpi/shim/collectives/engine/form.hpp"
-#include "mpi/shim/collectives/self/self.hpp"
 #include "mpi/shim/collectives/task.hpp"
 #include "mpi/shim/collectives/vector/short_edges.hpp"
 #include "mpi/shim/handles/packing.hpp"
@@ -90,20 +89,6 @@ VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const 
   return {const_cast<void*>(buffer), counts, places, MPI_DATATYPE_NULL, types};
 }
 
-// Says whose side may be in place.
-enum class InPlaceSide { send, receive };
-// Of a communicator of one rank: what goes from the only part of one side to that of the other.
-template <class Send, class Receive>
-self::Work only_parts(Send send, Receive receive, InPlaceSide may = InPlaceSide::send) {
-  using self::Work;
-  const auto only = [](const auto& side) { return self::LocalBuffer{side.address(0), side.count(0), side.type(0)}; };
-  const bool sends = send.buffer != MPI_IN_PLACE, receives = receive.buffer != MPI_IN_PLACE;
-  if (!(may == InPlaceSide::send ? receives : sends)) return {};
-  if ((sends && !send.prepare()) || (receives && !receive.prepare())) return {};
-  if (sends && receives) return {Work::copy, only(send), only(receive)};
-  return {Work::keep, {}, sends ? only(send) : only(receive)};
-}
-
 // What MPICH rejects. Nothing more may go to the host for such a reason, since the other ranks do not know of it.
 template <class Ours, class Theirs>
 bool aliased(const Ours& ours, int i, const Theirs& theirs, int k) {
@@ -111,57 +96,18 @@ bool aliased(const Ours& ours, int i, const Theirs& theirs, int k) {
          ours.type(i) == theirs.type(k) && ours.count(i) > 0 && theirs.count(k) > 0;
 }
 
-// The data of one edge, as long as it is under way. Data of types that are not described is packed.
-struct EdgeData {
-  std::shared_ptr<const TypeLayout> layout;
-  std::unique_ptr<Packed> packed;
-  std::unique_ptr<devices::Stage> stage;
-  std::size_t count = 0, edge = 0;  // which one of its side
-
-  // False: arguments that the host must judge.
-  template <class Count>
-  bool describe(void* address, Count elements, MPI_Datatype type, bool sends, bool overlaps, layout::Data& data) {
-    if (elements < 0) return false;
-    count = std::size_t(elements);
-    if (count == 0) return true;
-    if (address == MPI_IN_PLACE) return false;
-    TypedData typed(address, elements, type);
-    if (!typed.good) return false;
-    data = typed.data;
-    layout = std::move(typed.layout);
-    if (!layout || layout->described) {
-      stage = devices::stage(data, sends);
-      return true;
-    }
-    packed = std::make_unique<Packed>(address, elements, type, host.self);  // the call's may be freed before it ends
-    if (overlaps) packed->keep_type();
-    data = packed->data();
-    return !sends || packed->pack_all() == MPI_SUCCESS;
-  }
-  bool needed() const { return layout || packed || stage; }
-  // Once more, or in place: what a buffer that is sent from holds.
-  bool fetch() const {
-    if (packed && packed->pack(0, count) != MPI_SUCCESS) return false;
-    return !stage || stage->fetch();
-  }
-  // Moves what has come to where the program looks for it.
-  int store(std::size_t bytes) const {
-    if (packed) return packed->unpack(0, count);
-    return stage && !stage->store(bytes) ? MPI_ERR_BUFFER : MPI_SUCCESS;
-  }
-};
-
 inline messages::Partners partners_of(const Communicator& c, std::uint64_t context) {
   return {*the_messenger, c.members, c.rank, context, c.inter};
 }
 
 // Our part of a call: the edges as the engine takes them, and what they need for as long as it does. On the stack of a
 // blocking call, or as a task (../task.hpp).
-class Exchange final : public NothingLeft {
+class Exchange final {
  public:
   Exchange(const Communicator& c, std::uint64_t context, Form form = Form::blocking)
       : form_(form),
         overlaps_(form != Form::blocking),
+        comm_(c.comm),
         members_(overlaps_ ? c.members : std::vector<int>()),
         edges_({*the_messenger, overlaps_ ? members_ : c.members, c.rank, context, c.inter}) {}
   ~Exchange() {
@@ -184,7 +130,7 @@ class Exchange final : public NothingLeft {
   }
   template <class Side>
   bool send(int partner, int tag, const Side& side, int k) {
-    // Many partners may get the same: it is described, packed and staged once.
+    // Many partners may get the same: it is described and packed once.
     const auto what = std::tuple{side.address(k), MPI_Count(side.count(k)), side.type(k)};
     if (!edges_.sends.empty() && what == last_sent_) {
       edges_.sends.push_back({partner, tag, edges_.sends.back().data});
@@ -203,32 +149,45 @@ class Exchange final : public NothingLeft {
   int post();
   bool complete() const { return edges_.complete(); }
   int finalize() { return store(edges_.outcome()); }
+  void progress() {}  // the messenger's
   void abandon() { edges_.abandon(); }
   bool involves(int member) const { return edges_.involves(member); }
+  bool stays() const { return false; }
   std::uint64_t bytes() const { return edges_.bytes_to_all(); }
 
  private:
+  using Copies = std::vector<std::unique_ptr<Packed>>;
   template <class Side>
-  bool add(std::vector<EdgeData>& kept, std::pmr::vector<messages::Edge>& edges, bool sends, int partner, int tag,
-           const Side& side, int k) {
-    EdgeData part;
+  bool add(Copies& copies, std::pmr::vector<messages::Edge>& edges, bool sends, int partner, int tag, const Side& side,
+           int k) {
+    const auto count = side.count(k);
     messages::Edge edge{partner, tag, {}};
-    if (!part.describe(side.address(k), side.count(k), side.type(k), sends, overlaps_, edge.data)) return false;
-    part.edge = edges.size();
+    if (count < 0 || (count && side.address(k) == MPI_IN_PLACE)) return false;
+    if (count) {
+      TypedData typed(side.address(k), count, side.type(k));
+      if (!typed.good) return false;
+      auto packed = packed_copy(typed, side.address(k), count, side.type(k), comm_, overlaps_);
+      if (packed && sends) pack(*packed);
+      if (packed) copies.push_back(std::move(packed));
+      if (typed.layout) layouts_.push_back(std::move(typed.layout));
+      edge.data = typed.data;
+    }
     edges.push_back(edge);
-    if (part.needed()) kept.push_back(std::move(part));
     return true;
   }
   int store(const messages::EdgeError& error);
+  static void pack(Packed& copy);
   void copy_aside();
   void renew();
   const Form form_;
   const bool overlaps_;
   bool in_place_ = false, posted_ = false;
+  const MPI_Comm comm_;
   const std::vector<int> members_;  // of what may outlive its communicator
   messages::Edges edges_;
   std::tuple<void*, MPI_Count, MPI_Datatype> last_sent_{};
-  std::vector<EdgeData> sent_, received_;  // those that need anything
+  std::vector<std::shared_ptr<const TypeLayout>> layouts_;  // of the edges
+  Copies sent_, received_;                                  // of what the messenger cannot address
   std::unique_ptr<StagingBuffers> rest_;
 };
 

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "engine/base/out_of_memory.hpp"
-#include "mpi/shim/collectives/self/self.hpp"
 #include "mpi/shim/collectives/vector/exchange.hpp"
 #include "mpi/shim/communicators/host_transport.hpp"
 #include "mpi/shim/process/at_host.hpp"
@@ -98,8 +97,6 @@ int all_pairs(const char* function, const When& when, const Admission& by, const
               const Place* ds, Types ts, void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
   using Operation = AllPairs<Count, Place>;
   Operation operation{parts(s, ns, ds, ts), parts(r, nr, dr, tr)};
-  if (by.who == Server::self)
-    return self::serve(collective, function, when, only_parts(operation.send, operation.recv), comm);
   if constexpr (!When::overlaps) {
     if (by.who == Server::nodes) {
       constexpr bool typed = collective == Collective::alltoallw, large = std::is_same_v<Count, MPI_Count>;

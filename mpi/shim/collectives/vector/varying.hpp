@@ -59,11 +59,8 @@ struct Rooted {
 
 template <Collective collective, class When, class N, class D>
 int all_gathered(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts, void* r,
-                 const N* nr, const D* dr, MPI_Datatype tr, MPI_Comm comm) {
+                 const N* nr, const D* dr, MPI_Datatype tr, MPI_Comm) {
   using Operation = Exchanged<Same<N>, VaryingParts<N, D>>;
-  if (by.who == Server::self)
-    return self::serve(collective, function, when,
-                       only_parts(Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr)), comm);
   return exchange<Operation>(
       collective, function, *by.communicator, when, [&](const Communicator& c, Operation& operation) {
         operation = {{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr), c.size, c.rank, s == MPI_IN_PLACE};
@@ -91,11 +88,6 @@ bool make_rooted(Operation& operation, const Communicator& c, int root) {
 template <Collective collective, bool gathers, class When, class Own, class All>
 int rooted(const char* function, When when, Communicator& c, Own own, All all, int root) {
   using Operation = Rooted<Own, All, gathers>;
-  if (c.is_self) {
-    self::Work work;
-    if (root == 0) work = gathers ? only_parts(own, all) : only_parts(all, own, InPlaceSide::receive);
-    return self::serve(collective, function, when, work, c.comm);
-  }
   return exchange<Operation>(collective, function, c, when, [&](const Communicator&, Operation& operation) {
     operation.own = own;
     operation.all = all;

@@ -19,8 +19,7 @@ namespace threads {
 // Fixed offsets in a block of the variables that every call needs, which saves a load.
 namespace at {
 inline constexpr std::size_t calls = 0, inside = 704, last_algorithm = 768, went_to_host = 776, reported = 784,
-                             poll_backoff = 800, communicators = 832, windows = 1024, layouts = 1216, combined = 1344,
-                             others = 1376;
+                             poll_backoff = 800, communicators = 832, windows = 1024, layouts = 1216, others = 1344;
 inline constexpr std::size_t anywhere = ~std::size_t{0};
 }  // namespace at
 

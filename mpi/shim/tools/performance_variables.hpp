@@ -1,22 +1,13 @@
-// Nearfield's variables: a control variable for every setting (engine/settings/settings.cpp), performance variables for
-// the counts of the statistics (mpi/shim/statistics/counts.hpp). Both lists are made of those rows and never change.
+// Nearfield's performance variables: the counts of the statistics (mpi/statistics.def). The list never changes.
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "engine/settings/settings.hpp"
 #include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi::tools {
-
-// Control variables have the names of the environment variables.
-inline std::span<const SettingRow> control_variables() { return settings_table(); }
-std::string description(const SettingRow& setting);
-// Returns the value in force in this process.
-SettingValue in_force(const SettingRow& setting);
 
 struct PerformanceVariable {
   std::string name, description;
