@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/engine/team.hpp"
 
 namespace nearfield::messages {
@@ -23,13 +25,14 @@ std::byte content(int round, int from, int to, std::uint64_t i) {
 class Buffer {
  public:
   explicit Buffer(std::uint64_t bytes) : memory_(bytes + 64, std::byte{0}) { data_ = {memory_.data(), bytes, {}}; }
+  Buffer(Buffer&&) = default;  // its memory moves along
   const layout::Data& data() const { return data_; }
   void fill(int round, int from, int to) {
     for (std::uint64_t i = 0; i < data_.bytes; ++i) memory_[i] = content(round, from, to, i);
   }
   bool holds(int round, int from, int to, std::uint64_t bytes) const {
     for (std::uint64_t i = 0; i < memory_.size(); ++i)
-      if (memory_[i] != (i < bytes ? content(round, from, to, i) : std::byte{0})) return false;
+      if (memory_[i] != (i < std::min(bytes, data_.bytes) ? content(round, from, to, i) : std::byte{0})) return false;
     return true;
   }
 
