@@ -33,9 +33,9 @@ def test_what_the_host_served_is_said_with_the_reason(tmp_path: Path, host: str)
     assert job(tmp_path, host, 2).returncode == 0
     ranks = read_statistics(tmp_path)
     for one in ranks:
-        one.operations["bcast"] = Operation(9, 0, 1.5, 9, {"communicator is young": 8, "argument": 1})
+        one.operations["bcast"] = Operation(9, 0, 1.5, 9, {"team is deferred": 8, "argument": 1})
     said = "\n".join(summarize(ranks))
-    assert "Left to the MPI library: 18 calls: bcast: communicator is young 16, bcast: argument 2." in said, (
+    assert "Left to the MPI library: 18 calls: bcast: team is deferred 16, bcast: argument 2." in said, (
         said
     )
     assert "all ranks together: 3.0 s." in said, said

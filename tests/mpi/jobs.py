@@ -126,7 +126,7 @@ class Served:
 
     `to_the_host` names rows of which calls may have gone to the host: an operation ("bcast"), "messages" or "windows", of
     which some have to have been carried; or all of them for one reason ("alltoallw: argument", "windows: dynamic", "messages:
-    all"), or all calls for one reason. Calls of communicators of one rank always may, and those of young ones if some of the
+    all"), or all calls for one reason. Calls of communicators of one rank always may, and those of deferred ones if some of the
     operation's are carried.
     """
 
@@ -153,7 +153,7 @@ class Served:
             for row, said in theirs:
                 name, _, reason = row.partition(": ")
                 complaint = f"{row}: {said}"
-                in_part = name in self.to_the_host or reason == WHILE_YOUNG
+                in_part = name in self.to_the_host or reason == WHILE_DEFERRED
                 if reason == OF_ONE_RANK:
                     continue
                 if not {row, reason} & self.to_the_host and not (in_part and name in ours):
@@ -184,7 +184,7 @@ def _rows(ranks: list[Statistics]) -> tuple[dict[str, str], list[tuple[str, str]
 
 EVERYTHING = Served()
 OF_ONE_RANK = "communicator of one rank"
-WHILE_YOUNG = "communicator is young"  # the first calls of communicators that a program has made
+WHILE_DEFERRED = "team is deferred"  # the first calls of communicators that a program has made
 # For a launch whose communicators are to have their team at the first call.
 AT_ONCE = {"NEARFIELD_DEFER": "0"}
 NOTHING = Served(nothing=True)

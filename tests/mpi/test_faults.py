@@ -193,8 +193,8 @@ WAITS = [
 @pytest.mark.parametrize("wait", WAITS)
 def test_revoking_ends_waits(host: str, wait: str) -> None:
     # The communicators that the program shrinks to are the host's, and so are first calls that wait for all.
-    young = [f"{operation}: communicator is young" for operation in ("barrier", "bcast")]
-    served = EVERYTHING.but("allreduce", "barrier: communicator not on one node", "messages", *young)
+    deferred = [f"{operation}: team is deferred" for operation in ("barrier", "bcast")]
+    served = EVERYTHING.but("allreduce", "barrier: communicator not on one node", "messages", *deferred)
     program = [compile_c(host, "revokes.c"), wait]
     job = launch(host, 3, program, options=TOLERANT, timeout=30, served=served)
     assert not job.timed_out and "good" in job.stdout, job.text

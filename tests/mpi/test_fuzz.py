@@ -1,4 +1,4 @@
-"""Random MPI programs by seeds from the clock, as users run them: communicators are young, the heap is shared."""
+"""Random MPI programs by seeds from the clock, as users run them: teams are deferred, the heap is shared."""
 
 import pytest
 

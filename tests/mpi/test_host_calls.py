@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, WHILE_YOUNG, carried, hosts, launch, python_of
+from tests.mpi.jobs import EVERYTHING, WHILE_DEFERRED, carried, hosts, launch, python_of
 from tests.mpi.scenario_jobs import good_scenarios
 
 # What the hosts' own library cannot do here: MPICH aborts without fault tolerance, and Open MPI does not progress messages
@@ -16,7 +16,7 @@ CALLS = [
 
 
 # Each call is made once, on communicators of its own as well.
-ONCE = EVERYTHING.but(WHILE_YOUNG)
+ONCE = EVERYTHING.but(WHILE_DEFERRED)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -45,7 +45,7 @@ def test_handles_of_both_kinds(host: str, ranks: int) -> None:
     scenarios = ["handles_complete", "handles_inactive", "handles_buffers"]
     scenarios += ["handles_created"] if host != "mpich" else []  # MPICH of PyPI checks few arguments
     # One communicator is the host's.
-    good_scenarios(host, ranks, *scenarios, served=EVERYTHING.but("messages", WHILE_YOUNG))
+    good_scenarios(host, ranks, *scenarios, served=EVERYTHING.but("messages", WHILE_DEFERRED))
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, UNKNOWN, WHILE_YOUNG, carried, hosts
+from tests.mpi.jobs import EVERYTHING, UNKNOWN, WHILE_DEFERRED, carried, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 
 
@@ -34,11 +34,11 @@ def test_wrong_arguments_give_the_hosts_errors(host: str, ranks: int) -> None:
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-mpich", "debian-openmpi"))
 def test_files_and_absolute_addresses(host: str, ranks: int, tmp_path: Path) -> None:
-    served = EVERYTHING.but(WHILE_YOUNG)
+    served = EVERYTHING.but(WHILE_DEFERRED)
     (done,) = good_scenarios(host, ranks, f"files {tmp_path}/file", served=served)
     assert carried(done.job, "bcast")
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_a_type_has_to_be_committed(host: str) -> None:
-    good_scenarios(host, 2, "young_not_committed", served=UNKNOWN)
+    good_scenarios(host, 2, "deferred_not_committed", served=UNKNOWN)

@@ -9,7 +9,7 @@ AT_REST = 0.3
 
 
 LATE = 0.4  # seconds
-# A young communicator's, in which the host moves data, and spins.
+# A deferred communicator's, in which the host moves data, and spins.
 OF_THE_HOST = "first-Allreduce"
 
 

@@ -29,7 +29,7 @@ struct Given {
   TeamStanding standing = TeamStanding::untried;
   MessageReach reach = MessageReach::all;
   bool on = true, several_nodes = false;
-  std::uint32_t young = 0;
+  std::uint32_t deferred = 0;
   int size = 3;
   HostKind host = HostKind::other;
   Collective collective = Collective::bcast;
@@ -41,12 +41,12 @@ struct Given {
 constexpr Route routed(const Given& g) {
   using F = DrawnFacts;
   const CommunicatorFacts c{F::of(g.standing), F::of(g.reach), F::of(g.on),  F::of(g.several_nodes),
-                            F::of(g.young),    F::of(g.size),  F::of(g.host)};
+                            F::of(g.deferred), F::of(g.size),  F::of(g.host)};
   return route(c, {F::of(g.collective), F::of(g.form)}, {F::of(g.shows), F::of(g.bytes)});
 }
 
 // Nothing but its arguments decides: the compiler can say.
-static_assert(routed({.young = 8}) == Route{Server::host, Reason::young});
+static_assert(routed({.deferred = 8}) == Route{Server::host, Reason::deferred});
 static_assert(routed({}) == Route{Server::make_team});
 
 struct Row {
@@ -56,20 +56,20 @@ struct Row {
 };
 
 constexpr Route by_host{Server::host, Reason::communicator}, off{Server::host, Reason::off},
-    of_one{Server::host, Reason::single}, while_young{Server::host, Reason::young};
+    of_one{Server::host, Reason::single}, while_deferred{Server::host, Reason::deferred};
 using enum Form;
 using enum Collective;
 
 const Row rows[] = {
-    {"one rank", {.young = 8, .size = 1}, of_one},
+    {"one rank", {.deferred = 8, .size = 1}, of_one},
     {"one rank, later", {.size = 1, .form = nonblocking}, of_one},
     {"one rank, planned", {.size = 1, .form = persistent}, of_one},
     {"one rank, parts", {.size = 1, .collective = alltoallv}, of_one},
     {"one rank, neighbours", {.size = 1, .collective = neighbor_alltoall}, of_one},
     {"one rank, after a window", {.standing = TeamStanding::team, .size = 1}, of_one},
-    {"one rank's window", {.young = 8, .size = 1, .form = window}, {Server::make_team}},
+    {"one rank's window", {.deferred = 8, .size = 1, .form = window}, {Server::make_team}},
     {"one rank to a group", {.standing = TeamStanding::groups, .size = 1}, {Server::messages}},
-    {"two groups", {.standing = TeamStanding::groups, .young = 8}, {Server::messages}},
+    {"two groups", {.standing = TeamStanding::groups, .deferred = 8}, {Server::messages}},
     {"two groups, later", {.standing = TeamStanding::groups, .form = nonblocking}, {Server::messages}},
     {"two groups on nodes",
      {.standing = TeamStanding::groups, .reach = MessageReach::not_all, .several_nodes = true},
@@ -78,7 +78,7 @@ const Row rows[] = {
      {.standing = TeamStanding::groups, .reach = MessageReach::not_all, .several_nodes = true, .collective = alltoallv},
      by_host},
     {"two groups, by the hint", {.standing = TeamStanding::groups, .reach = MessageReach::off, .on = false}, off},
-    {"edges of a young one", {.young = 8, .collective = allgatherv}, {Server::messages}},
+    {"edges of a deferred one", {.deferred = 8, .collective = allgatherv}, {Server::messages}},
     {"edges, planned",
      {.standing = TeamStanding::none, .collective = scatterv, .form = persistent},
      {Server::messages}},
@@ -105,7 +105,7 @@ const Row rows[] = {
     {"pairs of a team without messages",
      {.standing = TeamStanding::team, .reach = MessageReach::none, .several_nodes = true, .collective = alltoallv},
      by_host},
-    {"a team", {.standing = TeamStanding::team, .young = 8}, {Server::team}},
+    {"a team", {.standing = TeamStanding::team, .deferred = 8}, {Server::team}},
     {"a team, later", {.standing = TeamStanding::team, .form = nonblocking}, {Server::team}},
     {"a team's plan", {.standing = TeamStanding::team, .form = persistent}, {Server::team}},
     {"a team's window", {.standing = TeamStanding::team, .form = window}, {Server::team}},
@@ -116,7 +116,7 @@ const Row rows[] = {
     {"nodes", {.standing = TeamStanding::nodes, .reach = MessageReach::not_all}, {Server::nodes}},
     {"nodes, later", {.standing = TeamStanding::nodes, .reach = MessageReach::not_all, .form = nonblocking}, by_host},
     {"nodes, planned", {.standing = TeamStanding::nodes, .reach = MessageReach::not_all, .form = persistent}, by_host},
-    {"no team", {.standing = TeamStanding::none, .young = 8}, by_host},
+    {"no team", {.standing = TeamStanding::none, .deferred = 8}, by_host},
     {"no team, later", {.standing = TeamStanding::none, .form = nonblocking}, by_host},
     {"a team is being made", {.standing = TeamStanding::begun}, {Server::after_creation}},
     {"the same, later", {.standing = TeamStanding::begun, .form = nonblocking}, {Server::team}},
@@ -126,33 +126,35 @@ const Row rows[] = {
     {"grown up, later", {.form = nonblocking}, {Server::begin_team}},
     {"grown up, later, on nodes", {.reach = MessageReach::not_all, .form = nonblocking}, by_host},
     {"grown up, planned", {.form = persistent}, {Server::make_team}},
-    {"young", {.young = 1}, while_young},
-    {"young, later", {.young = 1, .form = nonblocking}, while_young},
-    {"young, planned", {.young = 8, .form = persistent}, {Server::make_team}},
-    {"young, a window", {.young = 8, .form = window}, {Server::make_team}},
-    {"young by the hint", {.on = false, .young = 8}, off},
-    {"young without messages", {.reach = MessageReach::none, .young = 8}, while_young},
-    {"young without messages, later", {.reach = MessageReach::none, .young = 8, .form = nonblocking}, off},
-    {"any order", {.young = 8, .collective = allreduce}, while_young},
-    {"two operands", {.young = 8, .size = 2, .collective = allreduce, .shows = true}, while_young},
+    {"deferred", {.deferred = 1}, while_deferred},
+    {"deferred, later", {.deferred = 1, .form = nonblocking}, while_deferred},
+    {"deferred, planned", {.deferred = 8, .form = persistent}, {Server::make_team}},
+    {"deferred, a window", {.deferred = 8, .form = window}, {Server::make_team}},
+    {"deferred by the hint", {.on = false, .deferred = 8}, off},
+    {"deferred without messages", {.reach = MessageReach::none, .deferred = 8}, while_deferred},
+    {"deferred without messages, later", {.reach = MessageReach::none, .deferred = 8, .form = nonblocking}, off},
+    {"any order", {.deferred = 8, .collective = allreduce}, while_deferred},
+    {"two operands", {.deferred = 8, .size = 2, .collective = allreduce, .shows = true}, while_deferred},
     {"in order",
-     {.young = 8, .collective = allreduce, .shows = true, .bytes = 8},
-     {Server::host_gathers, Reason::young}},
+     {.deferred = 8, .collective = allreduce, .shows = true, .bytes = 8},
+     {Server::host_gathers, Reason::deferred}},
     {"in order, to a root",
-     {.young = 8, .collective = reduce, .shows = true, .bytes = 10922},
-     {Server::host_gathers, Reason::young}},
-    {"in order, long", {.young = 8, .collective = reduce, .shows = true, .bytes = 10923}, {Server::make_team}},
+     {.deferred = 8, .collective = reduce, .shows = true, .bytes = 10922},
+     {Server::host_gathers, Reason::deferred}},
+    {"in order, long", {.deferred = 8, .collective = reduce, .shows = true, .bytes = 10923}, {Server::make_team}},
     {"in order, by an operator of the program's",
-     {.young = 8, .collective = allreduce, .shows = true},
+     {.deferred = 8, .collective = allreduce, .shows = true},
      {Server::make_team}},
-    {"in order, a scan", {.young = 8, .collective = scan, .shows = true, .bytes = 8}, {Server::make_team}},
+    {"in order, a scan", {.deferred = 8, .collective = scan, .shows = true, .bytes = 8}, {Server::make_team}},
     {"in order, later",
-     {.young = 8, .collective = allreduce, .form = nonblocking, .shows = true, .bytes = 8},
+     {.deferred = 8, .collective = allreduce, .form = nonblocking, .shows = true, .bytes = 8},
      {Server::begin_team}},
-    {"Intel MPI", {.young = 8, .host = HostKind::intel_mpi}, while_young},
-    {"Intel MPI's allgather", {.young = 8, .host = HostKind::intel_mpi, .collective = allgather}, {Server::make_team}},
-    {"Open MPI", {.young = 8, .host = HostKind::open_mpi, .collective = allgather}, while_young},
-    {"Open MPI, later", {.young = 8, .host = HostKind::open_mpi, .form = nonblocking}, {Server::begin_team}},
+    {"Intel MPI", {.deferred = 8, .host = HostKind::intel_mpi}, while_deferred},
+    {"Intel MPI's allgather",
+     {.deferred = 8, .host = HostKind::intel_mpi, .collective = allgather},
+     {Server::make_team}},
+    {"Open MPI", {.deferred = 8, .host = HostKind::open_mpi, .collective = allgather}, while_deferred},
+    {"Open MPI, later", {.deferred = 8, .host = HostKind::open_mpi, .form = nonblocking}, {Server::begin_team}},
 };
 
 TEST(Route, IsThatOfItsRow) {
@@ -181,13 +183,13 @@ void for_all(F f) {
     for (int reach = 0; reach < int(MessageReach::unasked); ++reach)
       for (const bool on : {false, true})
         for (const bool several_nodes : {false, true})
-          for (const std::uint32_t young : {0u, 1u, 8u})
+          for (const std::uint32_t deferred : {0u, 1u, 8u})
             for (const HostKind host : {HostKind::other, HostKind::intel_mpi, HostKind::open_mpi})
               for (std::size_t collective = 0; collective < collectives::operation_count; ++collective)
                 for (const Form form : {blocking, nonblocking, persistent, window})
                   for (const bool shows : {false, true})
                     for (const std::uint64_t bytes : {std::uint64_t{8}, OrderFacts::any})
-                      f(Given{TeamStanding(standing), MessageReach(reach), on, several_nodes, young, 3, host,
+                      f(Given{TeamStanding(standing), MessageReach(reach), on, several_nodes, deferred, 3, host,
                               Collective(collective), form, shows, bytes});
 }
 
@@ -210,12 +212,12 @@ TEST(Route, EndsWhateverBecomesOfATeam) {
   });
 }
 
-TEST(Route, OfAYoungOneNeedsNoTeamOfItsRanksAndCountsOnlyItsCalls) {
+TEST(Route, OfADeferredOneNeedsNoTeamOfItsRanksAndCountsOnlyItsCalls) {
   for_all([](const Given& given) {
     const Route by = routed(given);
-    if (by.reason != Reason::young) return;
+    if (by.reason != Reason::deferred) return;
     ASSERT_TRUE(by.who == Server::host || by.who == Server::host_gathers);
-    ASSERT_TRUE(given.young && given.standing == TeamStanding::untried && given.on);
+    ASSERT_TRUE(given.deferred && given.standing == TeamStanding::untried && given.on);
     ASSERT_TRUE(given.form == blocking || given.form == nonblocking);
   });
 }

@@ -415,7 +415,7 @@ void adopt(MPI_Comm comm, std::uint64_t context) {
   auto state = describe(comm);
   state->context = context;
   // The same on all its ranks: they are members of the world's team, whose first rank has decided it.
-  if (context && !several_nodes && base_team && !base_team->plan().check) state->young = base_team->plan().deferred;
+  if (context && !several_nodes && base_team && !base_team->plan().check) state->deferred = base_team->plan().deferred;
   if (host.Comm_set_attr(comm, keyval, state.get()) == MPI_SUCCESS) state.release();
 }
 

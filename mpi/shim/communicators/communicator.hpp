@@ -67,7 +67,7 @@ struct Communicator final : team::TeamUser {
   CommunicatorFacts facts(bool asks_reach);
   bool enabled = true;  // hint `nearfield`: collectives
   bool team_tried = false;
-  std::uint32_t young = 0;  // number of next collective calls that the host serves; equal on all ranks
+  std::uint32_t deferred = 0;  // number of next collective calls that the host serves; equal on all ranks
   std::shared_ptr<AsyncCreation> async_creation;  // set if its first collective call must not wait (async_creation.hpp)
   bool reproducible = false;                      // hint `nearfield_reproducible`, for a hierarchy to be made
   MPI_Comm comm{};

@@ -70,6 +70,12 @@ std::uint64_t bytes_of(const MPI_Status& status) {
   MPI_Count bytes = 0;
   return host.Get_elements_x(&status, host.byte, &bytes) == MPI_SUCCESS && bytes > 0 ? std::uint64_t(bytes) : 0;
 }
+// Calls that complete several requests set MPI_ERROR.
+void copy(MPI_Status* to, MPI_Status from) {
+  if (to == MPI_STATUS_IGNORE) return;
+  from.MPI_ERROR = to->MPI_ERROR;
+  *to = from;
+}
 bool is_hosts_turn(unsigned looks) { return looks % (looks < long_wait ? *patience : for_far) == 0; }
 
 }  // namespace
@@ -147,11 +153,11 @@ bool AnySourceRequests::look() {
   int tag = 0;
   if (!tokens.empty()) the_messenger->take_out([&]() -> messages::Request* { return settle_tokens(), nullptr; });
   for (AnySourceRequest* each : all) {
-    if (each->comm_ == comm && each->tag_ == tag && each->there_ == host.request_null) continue;
+    const bool is_here = each->state() == AnySourceRequest::State::here;
+    if (each->comm_ == comm && each->tag_ == tag && is_here) continue;
     const AnySourceRequest::Look found = each->look();
     asked |= found != AnySourceRequest::Look::through;
-    if (found == AnySourceRequest::Look::nothing && each->there_ == host.request_null)
-      comm = each->comm_, tag = each->tag_;
+    if (found == AnySourceRequest::Look::nothing && is_here) comm = each->comm_, tag = each->tag_;
   }
   return asked;
 }
@@ -177,7 +183,8 @@ void post_any_source_before(const Communicator& c, int tag) {
 
 void forget_any_source(MPI_Comm comm) {
   const std::lock_guard lock(under_way_now().mutex);
-  for (AnySourceRequest* each : under_way_now().all) each->orphan(comm);
+  for (AnySourceRequest* each : under_way_now().all)
+    if (each->comm_ == comm) each->post_there(), each->orphan_ = true;
   const std::lock_guard tags(under_way_now().of_tags);
   for (TokensOf& each : under_way_now().tokens_of_tags) each.orphan(comm);
 }
@@ -216,8 +223,7 @@ void AnySourceRequest::leave() {
 
 static const PerThread<unsigned> starts;
 int AnySourceRequest::begin() {
-  met_.store(Met::no, std::memory_order_relaxed);
-  cancelling_ = done_ = false;
+  state_.store(State::here, std::memory_order_relaxed);
   code_ = MPI_SUCCESS;
   looks_ = 0;
   // Probes the host now and then even if there are always messages of this node.
@@ -253,10 +259,10 @@ void AnySourceRequest::take(MPI_Message message, const MPI_Status& status) {
   }
   code_ = at_host<Function::Imrecv_c>(buffer, count, type, &message, &there_);
   if (code_ == MPI_SUCCESS) code_ = host.Test(&there_, &done, &status_);
-  done_ = done || code_ != MPI_SUCCESS;
-  if (done_) there_ = host.request_null;
+  done |= code_ != MPI_SUCCESS;
+  if (done) there_ = host.request_null;
   came_from_far();
-  met_.store(Met::there, std::memory_order_release);  // SYNC: met
+  state_.store(done ? State::done : State::matched, std::memory_order_release);  // SYNC: met
 }
 
 // Completes a message that was too long as if it had come here.
@@ -269,7 +275,7 @@ void AnySourceRequest::hand_over() {
   layout::scatter(r.data, 0, longer_.get(), r.received);
   longer_.reset();
   r.completed.store(true, std::memory_order_relaxed);  // its owner polls
-  met_.store(Met::no, std::memory_order_relaxed);
+  state_.store(State::here, std::memory_order_relaxed);
 }
 
 // Returns its state at the host, where it is posted; `yes`: it has been withdrawn, and is promised to a message here.
@@ -278,15 +284,15 @@ messages::Elsewhere::Claim AnySourceRequest::resolve() {
   const int code = host.Test(&there_, &done, &status_);
   if (code == MPI_SUCCESS && !done) return Claim::later;
   there_ = host.request_null;
-  if (code == MPI_SUCCESS && cancelling_) host.Test_cancelled(&status_, &cancelled);
+  if (code == MPI_SUCCESS && state() == State::cancelling) host.Test_cancelled(&status_, &cancelled);
   if (!cancelled && code == MPI_SUCCESS && status_.MPI_SOURCE == rank_) {
     near_->request.promised = status_.MPI_TAG;
+    state_.store(State::here, std::memory_order_relaxed);
     return Claim::yes;
   }
   near_->request.elsewhere = nullptr;
   code_ = code;
-  done_ = true;
-  met_.store(cancelled ? Met::proc_null : Met::there, std::memory_order_release);  // SYNC: met
+  state_.store(cancelled ? State::cancelled : State::done, std::memory_order_release);  // SYNC: met
   return Claim::no;
 }
 
@@ -296,10 +302,11 @@ messages::Elsewhere::Claim AnySourceRequest::claim(int tag, messages::Tokens*& a
   Claim found = promised ? Claim::yes : resolve();
   if (found == Claim::later && orphan_) {  // the communicator is freed, so no message can come there any more
     host.Request_free(&there_);
+    state_.store(State::here, std::memory_order_relaxed);
     near_->request.elsewhere = nullptr;
     return Claim::yes;
   }
-  if (found == Claim::later && !cancelling_) {
+  if (found == Claim::later && state() == State::posted) {
     if (messages::Tokens* const tokens = under_way_now().tokens_of(comm_, rank_, tag)) tokens->ask(asked);
     found = resolve();
   }
@@ -312,11 +319,11 @@ messages::Elsewhere::Claim AnySourceRequest::claim(int tag, messages::Tokens*& a
 
 // pre: the lock of the list is held.
 AnySourceRequest::Look AnySourceRequest::look() {
-  if (met_.load(std::memory_order_relaxed) != Met::no || near_->completed()) return Look::through;
+  if (!waits() || near_->completed()) return Look::through;
   Look found = Look::nothing;
   the_messenger->take_out([&]() -> messages::Request* {
     if (!near_->request.posted || near_->request.promised) return found = Look::through, nullptr;
-    if (there_ != host.request_null) {
+    if (state() != State::here) {
       if (resolve() != Claim::no) return nullptr;
       found = Look::moved;
       return &near_->request;
@@ -326,8 +333,7 @@ AnySourceRequest::Look AnySourceRequest::look() {
     MPI_Status status{};
     code_ = improbe_there(comm_, rank_, tag_, &there, &message, &status);
     if (code_ != MPI_SUCCESS) {
-      done_ = true;
-      met_.store(Met::there, std::memory_order_release);  // SYNC: met
+      state_.store(State::done, std::memory_order_release);  // SYNC: met
       return &near_->request;
     }
     if (!there) return nullptr;
@@ -347,76 +353,67 @@ void AnySourceRequest::post_there() {
   if (look() != Look::nothing || !waits_here()) return;
   the_messenger->take_out([&]() -> messages::Request* {
     if (!waits_here()) return nullptr;
-    if (at_host<Function::Irecv_c>(buffer_, count_, type_, MPI_ANY_SOURCE, tag_, comm_, &there_) == MPI_SUCCESS)
+    if (at_host<Function::Irecv_c>(buffer_, count_, type_, MPI_ANY_SOURCE, tag_, comm_, &there_) == MPI_SUCCESS) {
       near_->request.elsewhere = this;
-    else there_ = host.request_null;
+      state_.store(State::posted, std::memory_order_relaxed);
+    } else {
+      there_ = host.request_null;
+    }
     return nullptr;
   });
 }
 
-void AnySourceRequest::orphan(MPI_Comm comm) {
-  if (comm != comm_) return;
-  post_there();
-  orphan_ = true;
-}
-
 bool AnySourceRequest::completed() {
   auto through = [this] {
-    if (met_.load(std::memory_order_acquire) == Met::no) return near_->completed();  // SYNC: met
-    if (!done_) {
+    const State now = state_.load(std::memory_order_acquire);  // SYNC: met
+    if (now <= State::cancelling) return near_->completed();
+    if (now == State::matched) {
       int done = 0;
       const int code = host.Test(&there_, &done, &status_);
       if (code == MPI_SUCCESS && !done) return false;
       there_ = host.request_null;
       code_ = code;
-      done_ = true;
+      state_.store(State::done, std::memory_order_relaxed);
     }
     if (longer_ && code_ == MPI_SUCCESS) hand_over();
     return true;
   };
   bool is = through();
-  if (!is && met_.load(std::memory_order_relaxed) == Met::no && is_hosts_turn(++looks_)) {
+  if (!is && waits() && is_hosts_turn(++looks_)) {
     look_for_any_source();
     is = through();
   }
   if (is && listed_) {
-    if (met_.load(std::memory_order_relaxed) == Met::no) came_from_near();
+    if (waits()) came_from_near();
     leave();
   }
   return is;
 }
 
 int AnySourceRequest::outcome() {
-  switch (met_.load(std::memory_order_acquire)) {  // SYNC: met
-    case Met::no: return near_->outcome();
-    case Met::there: return raised_by_host(code_);
-    default: return MPI_SUCCESS;
-  }
+  const State now = state_.load(std::memory_order_acquire);  // SYNC: met
+  if (now <= State::cancelling) return near_->outcome();
+  return now == State::cancelled ? MPI_SUCCESS : raised_by_host(code_);
 }
 
 void AnySourceRequest::status(MPI_Status* status) const {
-  switch (met_.load(std::memory_order_acquire)) {  // SYNC: met
-    case Met::no: return near_->status(status);
-    case Met::proc_null: return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, true);
-    case Met::there: break;
-  }
-  if (status == MPI_STATUS_IGNORE) return;
-  const int error = status->MPI_ERROR;  // calls that complete several requests set it
-  *status = status_;
-  status->MPI_ERROR = error;
+  const State now = state_.load(std::memory_order_acquire);  // SYNC: met
+  if (now <= State::cancelling) return near_->status(status);
+  if (now == State::cancelled) return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, true);
+  copy(status, status_);
 }
 
 // The host may lose a message that comes at that moment, as it would for any program.
 void AnySourceRequest::cancel() {
   const std::lock_guard lock(under_way_now().mutex);
   the_messenger->take_out([&]() -> messages::Request* {
-    if (met_.load(std::memory_order_relaxed) != Met::no || !near_->request.posted) return nullptr;
+    if (!waits() || !near_->request.posted) return nullptr;
     if (near_->request.promised) return nullptr;  // its message is here
-    if (there_ == host.request_null) {
-      met_.store(Met::proc_null, std::memory_order_release);  // SYNC: met
+    if (state() == State::here) {
+      state_.store(State::cancelled, std::memory_order_release);  // SYNC: met
       return &near_->request;
     }
-    cancelling_ = true;
+    state_.store(State::cancelling, std::memory_order_relaxed);
     host.Cancel(&there_);
     return resolve() == Claim::no ? &near_->request : nullptr;
   });
@@ -519,11 +516,6 @@ bool SendReceive::completed() {
   return true;
 }
 
-void SendReceive::status(MPI_Status* status) const {
-  if (status == MPI_STATUS_IGNORE) return;
-  const int error = status->MPI_ERROR;
-  *status = status_;
-  status->MPI_ERROR = error;
-}
+void SendReceive::status(MPI_Status* status) const { copy(status, status_); }
 
 }  // namespace nearfield::mpi

@@ -19,6 +19,20 @@
 //
 // Threads: the list of waiting requests has a lock. Matching is decided under the messenger's lock, which is taken
 // inside of that one.
+//
+//   state       next        by
+//   here        posted      post_there()
+//               matched     look(), begin(): a probe of the host has found its message; done, if that is there at once
+//               cancelled   cancel()
+//   posted      cancelling  cancel()
+//   posted,     here        resolve(): a token has come, which promises it to a message of this node; its communicator
+//   cancelling              has been freed
+//               done        resolve(): the host has received its message
+//   cancelling  cancelled   resolve()
+//   matched     done        completed(): the host has received it
+//   done        here        completed(): what was longer than the buffer, as if it had come here
+//
+// What is here, posted or cancelling is complete when the messenger has completed it.
 #pragma once
 #include <atomic>
 
@@ -42,9 +56,7 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   void status(MPI_Status* status) const override;
   void cancel() override;
   void abandon() override;
-  bool involves(int member) const override {
-    return met_.load(std::memory_order_relaxed) == Met::no && near_->involves(member);
-  }
+  bool involves(int member) const override { return waits() && near_->involves(member); }
   bool from_anybody() const override { return true; }
   bool owed() const override { return false; }
 
@@ -53,20 +65,18 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   friend void post_any_source();
   friend void post_any_source_before(const Communicator& c, int tag);
   friend void forget_any_source(MPI_Comm comm);
-  enum class Met : std::uint8_t { no, there, proc_null };      // proc_null: cancelled
+  enum class State : std::uint8_t { here, posted, cancelling, matched, done, cancelled };
   enum class Look : std::uint8_t { nothing, moved, through };  // through: it is matched
   Look look();                                                 // probes the host for this request and those before it
   void post_there();
-  void orphan(MPI_Comm comm);
   void leave();
   Claim claim(int tag, messages::Tokens*& asked) override;
   Claim resolve();
   void take(MPI_Message message, const MPI_Status& status);
   void hand_over();
-  bool waits_here() const {
-    return met_.load(std::memory_order_relaxed) == Met::no && near_->request.posted && !near_->request.promised &&
-           there_ == host.request_null;
-  }
+  State state() const { return state_.load(std::memory_order_relaxed); }
+  bool waits() const { return state() <= State::cancelling; }
+  bool waits_here() const { return state() == State::here && near_->request.posted && !near_->request.promised; }
   bool overlaps(MPI_Comm comm, int tag) const {
     return comm_ == comm && !orphan_ && (tag_ == MPI_ANY_TAG || tag == MPI_ANY_TAG || tag_ == tag);
   }
@@ -79,15 +89,14 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   const int tag_, rank_;
   const MPI_Comm comm_;
   // Under the messenger's lock until the host matches it, then its owner's.
-  MPI_Request there_;
-  bool cancelling_ = false, orphan_ = false;
-  bool done_ = false;    // matched there, and complete
+  MPI_Request there_;    // posted, cancelling, matched
+  bool orphan_ = false;  // its communicator has been freed
   bool listed_ = false;  // owner
   unsigned looks_ = 0;
   std::unique_ptr<std::byte[]> longer_;  // room for a message that is longer than the buffer
   MPI_Status status_{};
   int code_ = MPI_SUCCESS;
-  std::atomic<Met> met_{Met::no};  // set last, publishes the fields above
+  std::atomic<State> state_{State::here};  // set last, publishes the fields above
 };
 
 // Called before the host gets a receive or a probe of that communicator.

@@ -129,7 +129,7 @@ def works_by_host(call: Call, on: On, form: str) -> bool:
 
 
 def right_of_host(call: Call, on: On, form: str) -> bool:
-    """Whether hosts do a call right, plain or while its communicator is young: in the forms that do not block MPICH 5.0.2 and
+    """Whether hosts do a call right, plain or while its team is deferred: in the forms that do not block MPICH 5.0.2 and
     Intel MPI 2021.19 take blocks of different types for truncated, and Open MPI 5.0.11 crashes with types that are freed
     before a persistent call starts. MPI_Testall of MPICH and Intel MPI fails on persistent calls of one rank."""
     if form == "persistent" and len(call.sends) == 1 and VENDOR != "Open MPI":

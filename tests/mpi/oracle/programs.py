@@ -1,5 +1,5 @@
 """Random programs of everything at once: calls of collectives in all forms and messages of all kinds, outstanding for many
-steps; communicators that are made and freed meanwhile, young ones among them; windows; threads.
+steps; communicators that are made and freed meanwhile, those of deferred teams among them; windows; threads.
 
 All ranks draw the same steps from the seed, each knows by the model what its memory has to hold afterwards (calls.py,
 messages.py, talking.py, windows_plan.py), and nothing is compared with a host. A step is a function and a row of STEPS.
@@ -29,7 +29,7 @@ from tests.mpi.oracle.running import LOADED, VENDOR, Running
 from tests.mpi.oracle.talking import Talk
 
 # How many calls of a communicator may be the host's.
-YOUNG = int(os.environ.get("NEARFIELD_DEFER", "8"))
+DEFERRED = int(os.environ.get("NEARFIELD_DEFER", "8"))
 MOST_BEDS, MOST_WINDOWS = 10, 3
 
 
@@ -128,7 +128,7 @@ class Program:
         serves it."""
         call, form, large = bed.on.draw(case, form=form)
         bed.calls += 1
-        ours = LOADED and bed.calls > YOUNG and len(call.sends) > 1
+        ours = LOADED and bed.calls > DEFERRED and len(call.sends) > 1
         if ours or right_of_host(call, bed.on, form):
             return call, form, large
         call.free()
@@ -294,7 +294,7 @@ def part(program: Program, case: random.Random) -> None:
     Plain Open MPI 5.0.11 crashes with collectives under way.
     """
     bed = case.choice(program.beds)
-    if VENDOR == "Open MPI" and not (LOADED and bed.whole and bed.calls > YOUNG and WORLD.size > 1):
+    if VENDOR == "Open MPI" and not (LOADED and bed.whole and bed.calls > DEFERRED and WORLD.size > 1):
         program.finish()
     if len(program.beds) > 1:
         program.part(bed)

@@ -4,7 +4,7 @@
 
 Every rank reads lines from DIRECTORY/cases.RANK, a pipe: each is a case {"do": "MODULE:FUNCTION", ...}, which names a
 function below tests.mpi and its arguments. The answer lies in DIRECTORY/N.RANK when the rank has written its line into
-DIRECTORY/answers. After each case everything has to have been served by Nearfield but the first calls of young communicators, unless
+DIRECTORY/answers. After each case everything has to have been served by Nearfield but the first calls of deferred communicators, unless
 the case says which other variables that count what is left to the host may grow (`left`), or that nothing is said
 ("anything"). A line "end" ends the
 job. A rank whose case failed says so and waits to be killed: others may wait for it in MPI.
@@ -62,7 +62,7 @@ def run(case: dict[str, Any], counters: Any) -> dict[str, Any]:
     result = call(**case)
     carried, left = counters.since(before)
     if left_allowed != "anything":
-        allowed = [*left_allowed, "communicator_is_young", "communicator_of_one_rank"]
+        allowed = [*left_allowed, "team_is_deferred", "communicator_of_one_rank"]
         unexpected = {name: n for name, n in left.items() if not any(part in name for part in allowed)}
         assert not unexpected, f"left to the host: {unexpected}"
     return {"result": result, "carried": carried, "left": left}

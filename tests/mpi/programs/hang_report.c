@@ -134,7 +134,7 @@ static void go_wrong(const char* what) {
   } else if (!strcmp(what, "split")) {
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
     MPI_Comm_set_name(half, rank % 2 ? "odd ones" : "even ones");
-    for (int i = 0; i < 10; ++i) MPI_Barrier(half); /* more than the host serves of a young one's calls */
+    for (int i = 0; i < 10; ++i) MPI_Barrier(half); /* more than the host serves of a deferred one's calls */
     if (rank != 2) MPI_Barrier(half);
     if (rank % 2 || rank == 2) away();
   } else if (!strcmp(what, "fence") || !strcmp(what, "lock")) {

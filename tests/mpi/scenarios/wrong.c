@@ -7,7 +7,7 @@ static MPI_Comm of_returned_errors(int is_first) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  for (int i = 0; !is_first && i < 20; ++i) MPI_Barrier(comm); /* more than the host serves of a young one's calls */
+  for (int i = 0; !is_first && i < 20; ++i) MPI_Barrier(comm); /* more than the host serves of a deferred one's calls */
   return comm;
 }
 

@@ -36,7 +36,7 @@ inline CommunicatorFacts Communicator::facts(bool asks_reach) {
                                                           : TeamStanding::untried;
   const MessageReach reach = asks_reach || inter ? reach_of(*this) : MessageReach::unasked;
   return {Equal(standing), Equal(reach), Equal(enabled),  Equal(several_nodes),
-          Equal(young),    Equal(size),  Equal(host_kind)};
+          Equal(deferred), Equal(size),  Equal(host_kind)};
 }
 
 // Who serves a call, without a communicator if the host does.

@@ -220,12 +220,12 @@ int combine_by_host(Communicator& c, Collective collective, const Operands& give
     const bool rooted = collective == Collective::reduce;
     Combining work(c, collective, given);
     if (!work.right() || (rooted && (given.root < 0 || given.root >= c.size)) || work.whole().bytes == 0)
-      return to_host(collective, Reason::young, host_call);
+      return to_host(collective, Reason::deferred, host_call);
     work.prepare(Way::whole);
     if (const int code = work.load(); code != MPI_SUCCESS) return give_up(c, function, "the buffer cannot be packed");
     const Call call = work.exchange();
     const int bytes = int(call.bytes);
-    const int code = to_host(collective, Reason::young, [&] {
+    const int code = to_host(collective, Reason::deferred, [&] {
       return rooted ? host.Gather(call.send, bytes, host.byte, call.recv, bytes, host.byte, given.root, c.comm)
                     : host.Allgather(call.send, bytes, host.byte, call.recv, bytes, host.byte, c.comm);
     });

@@ -28,7 +28,7 @@ OrderFacts OrderFacts::of(const ReductionArguments& reduction) {
 
 Admission decide(Communicator& c, const CallFacts& call, const ReductionArguments* reduction) {
   for (;;) {
-    const bool asks_order = reduction && c.young;
+    const bool asks_order = reduction && c.deferred;
     const Route by = route(c.facts(asks_reach(call)), call, asks_order ? OrderFacts::of(*reduction) : OrderFacts{});
     switch (by.who) {
       case Server::after_creation:
@@ -36,8 +36,8 @@ Admission decide(Communicator& c, const CallFacts& call, const ReductionArgument
         break;
       case Server::make_team: make_team(c); break;
       case Server::begin_team: AsyncCreation::begin(c); break;
-      case Server::host: c.young -= by.reason == Reason::young; return {by};
-      default: c.young -= by.reason == Reason::young; return {by, &c};
+      case Server::host: c.deferred -= by.reason == Reason::deferred; return {by};
+      default: c.deferred -= by.reason == Reason::deferred; return {by, &c};
     }
   }
 }

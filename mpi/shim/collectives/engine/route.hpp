@@ -53,16 +53,16 @@ enum class TeamStanding : std::uint8_t {
 // Whom of its ranks messages of ours reach: there are none of ours, none by the hint, not all, all; not asked.
 enum class MessageReach : std::uint8_t { none, off, not_all, all, unasked };
 
-// Hosts that get right calls wrong, as far as young communicators hand them such (docs/decisions.md).
+// Hosts that get right calls wrong, as far as deferred communicators hand them such (docs/decisions.md).
 enum class HostKind : std::uint8_t { other, intel_mpi, open_mpi };
 inline constinit HostKind host_kind{};
 
 struct CommunicatorFacts {
   Equal<TeamStanding> standing;
   Equal<MessageReach> reach;
-  Equal<bool> on;              // by the hint, and since nobody has lacked memory
-  Equal<bool> several_nodes;   // of the world
-  Equal<std::uint32_t> young;  // number of next calls that the host serves before a team is made
+  Equal<bool> on;                 // by the hint, and since nobody has lacked memory
+  Equal<bool> several_nodes;      // of the world
+  Equal<std::uint32_t> deferred;  // number of next calls that the host serves before a team is made
   Equal<int> size;
   Equal<HostKind> host;
 };
@@ -77,8 +77,8 @@ struct CalledFunction {
   static constexpr CallFacts facts{Equal(collective), Equal(form)};
 };
 
-// Of a reduction on a young communicator. Hosts combine operands in orders of their own, and what is rounded one way at
-// first and another way later differs.
+// Of a reduction on a deferred communicator. Hosts combine operands in orders of their own, and what is rounded one way
+// at first and another way later differs.
 struct OrderFacts {
   static constexpr std::uint64_t any = ~std::uint64_t{0};
   Equal<bool> shows{false};         // the result depends on the order of more than two operands
@@ -147,11 +147,11 @@ constexpr Route route(const CommunicatorFacts& c, const CallFacts& call, const O
     default: return {Server::host};
   }
   const bool needs_team = call.form == Form::persistent || call.form == Form::window;
-  if (c.young && !needs_team && host_is_right(c.host, call)) {
-    if (!order.shows || c.size <= 2) return {Server::host, young};
+  if (c.deferred && !needs_team && host_is_right(c.host, call)) {
+    if (!order.shows || c.size <= 2) return {Server::host, deferred};
     const bool can_gather = call.collective == Collective::allreduce || call.collective == Collective::reduce;
     if (can_gather && !overlaps && order.bytes <= most_gathered / std::uint64_t(c.size))
-      return {Server::host_gathers, young};
+      return {Server::host_gathers, deferred};
   }
   if (call.form != Form::nonblocking) return {Server::make_team};
   return c.reach == MessageReach::all ? Route{Server::begin_team} : Route{Server::host};

@@ -4,7 +4,7 @@
 static double given[64];
 
 /* One that is not committed is an error also where an equal one has been used. */
-SCENARIO(young_not_committed) {
+SCENARIO(deferred_not_committed) {
   MPI_Datatype committed, other;
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   for (int i = 0; i < 3; ++i) {
@@ -67,7 +67,7 @@ static void use(MPI_Comm comm, int seed) {
   }
 }
 
-SCENARIO(young_communicators) {
+SCENARIO(deferred_communicators) {
   for (int seed = 0; seed < 12; ++seed) {
     MPI_Comm dup, half, cart, of_dup;
     const int dims[] = {size}, periods[] = {0};
@@ -87,7 +87,7 @@ SCENARIO(young_communicators) {
 }
 
 /* Windows and planned operations need memory at once; messages never wait for it. */
-SCENARIO(young_windows) {
+SCENARIO(deferred_windows) {
   for (int i = 0; i < 6; ++i) {
     MPI_Comm comm;
     int *memory, one = 1, sum = 0;
@@ -125,7 +125,7 @@ static void wait_for_nothing(MPI_Comm comm) {
 }
 
 /* Communicators of all ranks, so that all make the same calls. */
-SCENARIO(young_of_all) {
+SCENARIO(deferred_of_all) {
   for (int seed = 0; seed < 6; ++seed) {
     MPI_Comm dup, reversed, of_dup;
     MPI_Comm_dup(MPI_COMM_WORLD, &dup);
@@ -143,7 +143,7 @@ SCENARIO(young_of_all) {
 }
 
 /* Blocks of pairs of ints, which each rank lays out in its own way: MPI compares what types consist of alone. */
-SCENARIO(young_mixed_types) {
+SCENARIO(deferred_mixed_types) {
   enum { most_pairs = 300, most_ranks = 8 };
   MPI_Datatype pair, sparse;
   MPI_Type_contiguous(2, MPI_INT, &pair);
@@ -172,7 +172,7 @@ SCENARIO(young_mixed_types) {
 }
 
 /* A communicator may be freed before what it has begun is complete. */
-SCENARIO(young_freed_before_it_is_done) {
+SCENARIO(deferred_freed_before_it_is_done) {
   for (int round = 0; round < 20; ++round) {
     MPI_Comm comm;
     MPI_Request requests[4];

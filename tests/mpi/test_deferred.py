@@ -3,11 +3,11 @@ call is the same on all ranks, whatever only one of them has."""
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, PROGRAMS, WHILE_YOUNG, Completed, compile_library, hosts, launch
+from tests.mpi.jobs import EVERYTHING, PROGRAMS, WHILE_DEFERRED, Completed, compile_library, hosts, launch
 from tests.mpi.scenario_jobs import command_line, good_scenarios
 
 BOTH = hosts("mpich", "openmpi")
-SERVED = EVERYTHING.but(WHILE_YOUNG)
+SERVED = EVERYTHING.but(WHILE_DEFERRED)
 # What a rank may have alone: settings that the first rank or each decides, and one of a host's.
 LOCAL = """
 NEARFIELD_DEFER=0 NEARFIELD_CHECK=1 NEARFIELD_ALGORITHM=allreduce:^slots NEARFIELD_CHOOSE=model NEARFIELD_REPRODUCIBLE=1
@@ -26,9 +26,9 @@ def by_reason(job: Completed) -> list[dict]:
 @pytest.mark.parametrize("host", BOTH)
 def test_first_calls_are_as_all_others(host: str, ranks: int, calls: str) -> None:
     env = {"NEARFIELD_DEFER": calls} if calls else {}
-    first, _ = good_scenarios(host, ranks, "young_communicators", "young_windows", env=env, served=SERVED)
+    first, _ = good_scenarios(host, ranks, "deferred_communicators", "deferred_windows", env=env, served=SERVED)
     why = [operation.why for operation in first.job.statistics[0].operations.values()]
-    assert any(WHILE_YOUNG in reasons for reasons in why), why
+    assert any(WHILE_DEFERRED in reasons for reasons in why), why
 
 
 @pytest.mark.parametrize("host", BOTH)
@@ -36,7 +36,7 @@ def test_settings_of_one_rank_change_nothing_of_who_serves(host: str) -> None:
     script = (
         f'r=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; [ "$r" = 1 ] && export {" ".join(LOCAL.split())}; exec "$@"'
     )
-    program = command_line(host, "young_of_all")
+    program = command_line(host, "deferred_of_all")
     plain, ours = (
         launch(host, 3, [*before, *program], timeout=30, served=SERVED)
         for before in ([], ["bash", "-c", script, "_"])
@@ -59,5 +59,5 @@ def test_a_run_time_of_devices_in_one_rank_changes_nothing_of_who_serves(host: s
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_the_host_gets_no_call_that_it_would_get_wrong(host: str, ranks: int) -> None:
     good_scenarios(
-        host, ranks, "young_mixed_types", "young_freed_before_it_is_done", served=SERVED, timeout=60
+        host, ranks, "deferred_mixed_types", "deferred_freed_before_it_is_done", served=SERVED, timeout=60
     )
