@@ -35,9 +35,7 @@ def test_what_the_host_served_is_said_with_the_reason(tmp_path: Path, host: str)
     for one in ranks:
         one.operations["bcast"] = Operation(9, 0, 1.5, 9, {"team is deferred": 8, "argument": 1})
     said = "\n".join(summarize(ranks))
-    assert "Left to the MPI library: 18 calls: bcast: team is deferred 16, bcast: argument 2." in said, (
-        said
-    )
+    assert "Left to the MPI library: 18 calls: bcast: team is deferred 16, bcast: argument 2." in said, said
     assert "all ranks together: 3.0 s." in said, said
 
 

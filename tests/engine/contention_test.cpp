@@ -20,8 +20,8 @@ std::uint64_t ask() {
 
 struct ContentionTest : ::testing::Test {
   ContentionTest() {
-    delay = 7 * second;  // before MPI_Init
-    contention.look(now);   // the first question of a thread has no answer
+    delay = 7 * second;    // before MPI_Init
+    contention.look(now);  // the first question of a thread has no answer
     questions = 0;
   }
   // A spin is interrupted for so long, or a wait lasts; for `wanted` of it the thread wanted a CPU and had none.

@@ -58,7 +58,8 @@ def test_a_neighbour_is_noticed_and_told(host: str) -> None:
         r"others want the CPUs of this process: its waits sleep \(contention so far: \d+ times", text
     )
     assert any(
-        rank.counts["contention"] > 0 and rank.counts["contention_seconds"] > 0 for rank in outcome.job.statistics
+        rank.counts["contention"] > 0 and rank.counts["contention_seconds"] > 0
+        for rank in outcome.job.statistics
     )
 
 

@@ -26,7 +26,9 @@ def by_reason(job: Completed) -> list[dict]:
 @pytest.mark.parametrize("host", BOTH)
 def test_first_calls_are_as_all_others(host: str, ranks: int, calls: str) -> None:
     env = {"NEARFIELD_DEFER": calls} if calls else {}
-    first, _ = good_scenarios(host, ranks, "deferred_communicators", "deferred_windows", env=env, served=SERVED)
+    first, _ = good_scenarios(
+        host, ranks, "deferred_communicators", "deferred_windows", env=env, served=SERVED
+    )
     why = [operation.why for operation in first.job.statistics[0].operations.values()]
     assert any(WHILE_DEFERRED in reasons for reasons in why), why
 
