@@ -125,7 +125,7 @@ def test_another_users_letters_delay_nobody(host: str) -> None:
 
 @pytest.mark.parametrize("host", BOTH)
 def test_communicators(host: str) -> None:
-    good_scenarios(host, 2, "communicators_many", timeout=300)
+    good_scenarios(host, 2, "communicators_many", env={"NEARFIELD_DEFER": "0"}, timeout=300)
     good_scenarios(host, 2, "communicators_threads", threads=True)
 
 
