@@ -128,14 +128,14 @@ constexpr Route route(const CommunicatorFacts& c, const CallFacts& call, const O
   constexpr std::uint64_t most_gathered = 32768;  // bytes of all operands; a team has better ways for more
   const bool overlaps = call.form == Form::nonblocking || call.form == Form::persistent;
   const bool edges = is_of_messages(call.collective) || c.standing == TeamStanding::groups;
-  // Nobody else takes part, and a host's copy costs no more than ours. Windows of one rank need a team.
-  if (c.size == 1 && c.standing != TeamStanding::groups && call.form != Form::window) return {Server::host, single};
   if (edges) {
     if (c.reach == MessageReach::all) return {Server::messages};
     const bool pairs = call.collective == Collective::alltoallv || call.collective == Collective::alltoallw;
     if (!pairs || overlaps || !c.several_nodes || c.standing == TeamStanding::groups)
       return {Server::host, c.reach == MessageReach::off ? off : communicator};
   }
+  // Nobody else takes part, and a host's copy costs no more than ours. Windows of one rank need a team.
+  if (c.size == 1 && c.standing != TeamStanding::groups && call.form != Form::window) return {Server::host, single};
   if (c.standing == TeamStanding::begun && call.form != Form::nonblocking) return {Server::after_creation};
   if (!c.on || (overlaps && (c.reach == MessageReach::none || c.reach == MessageReach::off)))
     return {Server::host, off};
