@@ -136,14 +136,15 @@ bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t 
 // Or until nothing is left. Bodies look for dead members themselves.
 void Leaving::wait_until(CollectiveContext& context, FunctionRef<bool()> otherwise) {
   team::Process& process = context.process();
+  const auto over = [&] { return !left() || otherwise(); };
+  if (over()) return;
   std::optional<fibers::Runner::Patience> patience;
   if (!process.policy().oversubscribed) patience.emplace(process.runner());
-  const auto over = [&] {
-    if (!left()) return true;
+  const auto look = [&] {
     process.runner().poll();
-    return !left() || otherwise();
+    return over();
   };
-  if (!over()) waiting::wait_slowly(process.policy(), over, {.others = process.progress()});
+  waiting::wait_slowly(process.policy(), look, {.others = process.progress()});
 }
 
 void Leaving::settle(CollectiveContext& context) {

@@ -4,11 +4,9 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <type_traits>
 
 #include "engine/base/files.hpp"
 #include "engine/reach/mappers.hpp"
-#include "engine/reach/shared_heap.hpp"
 
 namespace nearfield::settings {
 namespace {
@@ -89,20 +87,8 @@ std::string read_into(const char* text, double& seconds) {
   return {};
 }
 
-template <class T>
-SettingValue value_in(const T& field) {
-  if constexpr (std::is_enum_v<T>) {
-    for (const auto& [name, value] : names<T>)
-      if (value == field) return name;
-    return "";
-  } else {
-    return field;
-  }
-}
-
 template <auto Settings::*field>
-constexpr SettingAccess into{[](const char* text, Settings& settings) { return read_into(text, settings.*field); },
-                             [](const Settings& settings) { return value_in(settings.*field); }};
+constexpr SettingReader into{[](const char* text, Settings& settings) { return read_into(text, settings.*field); }};
 
 std::string read_log_level(const char* text, Settings& settings) {
   const int level = early::log_level(text);
@@ -110,7 +96,6 @@ std::string read_log_level(const char* text, Settings& settings) {
   settings.log = LogLevel(level);
   return {};
 }
-SettingValue level_in_force(const Settings& settings) { return early::log_levels[std::size_t(settings.log)]; }
 std::string ways(const char* text, Settings& settings) {
   auto mask = reach::parse_left_out(text);
   if (!mask) return ": " + mask.error().text;
@@ -134,11 +119,6 @@ std::string heap(const char* text, Settings&) {
   for (const char* each : early::heaps)
     if (!std::strcmp(text, each)) return {};
   return none_of(early::heaps);
-}
-SettingValue heap_in_force(const Settings&) {
-  const char* const text = std::getenv(early::heap.variable);
-  if (!reach::SharedHeap::find()) return early::heaps[1];
-  return text && *text ? text : early::heap.fallback;
 }
 std::string heap_keep(const char* text, Settings&) {
   std::uint64_t bytes = 0;
@@ -165,7 +145,7 @@ constexpr SettingRow rows[] = {
     {{"NEARFIELD", "on", any_rank,
       "`off` passes every call to the host; off in one rank of a communicator is off in all"},
      into<&Settings::enabled>},
-    {early::log, {read_log_level, level_in_force}},
+    {early::log, {read_log_level}},
     {early::log_file, {anything}},
     {{"NEARFIELD_STATS", "0", each_rank,
       "`1`: the first rank prints, at the end, calls, bytes and time per operation, how many went to the host and "
@@ -214,7 +194,7 @@ constexpr SettingRow rows[] = {
       "`copy-buffers`, `windows`, `heap`, `control`, `alloc-mem` and `all`; words `bandwidth`, `latency`, `capacity`, "
       "`local`, numbers of nodes, `interleave`, `max=SIZE` and `forced` (docs/placement.md)"},
      {placement}},
-    {early::heap, {heap, heap_in_force}},
+    {early::heap, {heap}},
     {early::heap_keep, {heap_keep}},
     {{"NEARFIELD_MACHINE", "", first_rank,
       "file with the figures of the machine that algorithms are chosen by; default: what ranks or `nearfield model "
@@ -282,12 +262,6 @@ std::string stored(const char* ending) {
 }  // namespace
 
 std::span<const SettingRow> settings_table() { return rows; }
-
-SettingValue value_of(const SettingRow& row, const Settings& settings) {
-  if (row.held) return row.held(settings);
-  const char* const text = given(row.variable);
-  return text ? text : row.fallback;
-}
 
 const char* name(Decides decides) {
   constexpr const char* of[] = {"each rank", "off in any rank", "the first rank", "the heap of each rank"};

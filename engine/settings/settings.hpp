@@ -1,11 +1,10 @@
 // Every setting of Nearfield. A setting is a row of one table (settings.cpp): environment variable, default, whose
-// value counts, help, parser and field. Errors, `nearfield info`, docs/settings.md and control variables of MPI's tools
-// interface derive from the rows. Settings are read once per process.
+// value counts, help and parser. Errors, `nearfield info` and docs/settings.md derive from the rows. Settings are read
+// once per process.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string>
-#include <variant>
 
 #include "engine/base/early_settings.hpp"
 #include "engine/base/log.hpp"
@@ -60,20 +59,12 @@ struct Settings {
   std::string node;        // the process pretends to be on a node of this name
 };
 
-// Parser and getter of a setting.
-using SettingValue = std::variant<std::string, bool, std::uint64_t, double>;
-
-struct SettingAccess {
+struct SettingReader {
   // Parses the text, which is not empty, into the field. Returns "", or an error text that continues "VARIABLE=text".
   std::string (*read)(const char* text, Settings& settings);
-  // Returns the field, an enum's value as its name; nullptr: the value is the text of the environment.
-  SettingValue (*held)(const Settings& settings) = nullptr;
 };
-struct SettingRow : SettingText, SettingAccess {};
+struct SettingRow : SettingText, SettingReader {};
 std::span<const SettingRow> settings_table();
-
-// Returns the value in `settings`; for rows without a field the environment's text or the default.
-SettingValue value_of(const SettingRow& row, const Settings& settings);
 
 // Returns "each rank", "off in any rank", ...
 const char* name(Decides decides);
@@ -92,6 +83,6 @@ Settings read_settings(std::string& complaints);
 namespace nearfield {
 using settings::Choosing, settings::Meeting, settings::Progressing, settings::Protocol, settings::Publishing,
     settings::Reporting, settings::Settings, settings::WaitStyle;
-using settings::name, settings::read_settings, settings::SettingRow, settings::settings_table, settings::SettingValue,
-    settings::stored_machine, settings::stored_tuning, settings::value_of;
+using settings::name, settings::read_settings, settings::SettingRow, settings::settings_table, settings::stored_machine,
+    settings::stored_tuning;
 }  // namespace nearfield

@@ -80,6 +80,15 @@ TEST(Shortage, WhoBreaksOffIsNotWaitedFor) {
   }
 }
 
+// One of rank 0 to rank 1.
+void start_message(Messenger& messenger, Request& r, int rank, int tag, std::byte* data, std::size_t bytes) {
+  r.is_send = rank == 0;
+  r.member = 1 - rank;
+  r.envelope = {1, 0, tag};
+  r.data = {data, bytes, {}};
+  messenger.start(r);
+}
+
 // Messages of rank 0 to rank 1, several at once.
 class ExchangeRow {
  public:
@@ -91,11 +100,7 @@ class ExchangeRow {
     for (std::size_t i = 0; i < count; ++i) {
       Request& r = requests_[i];
       if (rank_ == 0) std::memset(at(i), value(i), bytes);
-      r.is_send = rank_ == 0;
-      r.member = 1 - rank_;
-      r.envelope = {1, 0, int(i)};
-      r.data = {at(i), bytes, {}};
-      messenger_.start(r);
+      start_message(messenger_, r, rank_, int(i), at(i), bytes);
     }
   }
   bool wait() {
@@ -195,11 +200,7 @@ TEST(Shortage, ASendWithoutAnyMemoryStillArrives) {
               std::vector<std::byte> data(100'000, std::byte(rank == 0 ? 7 : 0));
               if (rank == 0) run_out_of_memory(process), use_up(process), use_up_buffers(process);
               Request r;
-              r.is_send = rank == 0;
-              r.member = 1 - rank;
-              r.envelope = {1, 0, 0};
-              r.data = {data.data(), data.size(), {}};
-              (*messenger)->start(r);
+              start_message(**messenger, r, rank, 0, data.data(), data.size());
               (*messenger)->wait(r);
               if (r.error != messages::ErrorKind::none || data.front() != std::byte{7} || data.back() != std::byte{7})
                 return false;
@@ -223,12 +224,8 @@ TEST(Shortage, ManySendsWithoutAnyMemoryStillArrive) {
               for (std::size_t i = 0; i < count; ++i) {
                 Request& r = requests[i];
                 words[i] = rank == 0 ? i + 1 : 0;
-                r.is_send = rank == 0;
                 r.mode = messages::Mode::synchronous;
-                r.member = 1 - rank;
-                r.envelope = {1, 0, 0};
-                r.data = {reinterpret_cast<std::byte*>(&words[i]), sizeof words[i], {}};
-                (*messenger)->start(r);
+                start_message(**messenger, r, rank, 0, reinterpret_cast<std::byte*>(&words[i]), sizeof words[i]);
               }
               bool good = true;
               for (std::size_t i = 0; i < count; ++i) {

@@ -349,8 +349,9 @@ struct CachedLayout {
   std::uint64_t epoch = 0;
   std::shared_ptr<const TypeLayout> layout;
 };
-// A type gets its attribute after that many slow look-ups: types that are freed after their first use need none.
-constexpr std::uint8_t sightings_first = 1;
+// A type gets its attribute after that many slow look-ups without: types that are freed after their first use need
+// none.
+constexpr std::uint8_t sightings_without = 1;
 const PerThread<std::array<CachedLayout, 4>, threads::at::layouts> layout_cache;
 
 }  // namespace
@@ -377,7 +378,7 @@ std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
     if (!found) {
       layout = describe_type(type);
       if (!layout) return nullptr;
-      if (sightings_of(type).fetch_add(1, std::memory_order_relaxed) >= sightings_first) {
+      if (sightings_of(type).fetch_add(1, std::memory_order_relaxed) >= sightings_without) {
         auto* const kept = new std::shared_ptr<const TypeLayout>(layout);
         if (host.Type_set_attr(type, type_keyval, kept) != MPI_SUCCESS) delete kept;
       }
