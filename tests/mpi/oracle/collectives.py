@@ -46,7 +46,8 @@ def single(draw: random.Random, own: random.Random, on: On, host: float, name: s
     row, by_host = draw.choice([None, *rows]), draw.random() < host
     if row:
         hint(on.comm, nearfield_algorithm=f"{call.name}:{row}")
-    if p == 1 and not right_of_host(call, on, form):  # which serves it
+    one_of_host = p == 1 and call.name not in (*V_FORMS, *OF_NEIGHBOURS)  # messages carry those
+    if one_of_host and not right_of_host(call, on, form):
         return call.free()
     one = Running(call, on.comm, on.me, form, large, own)
     by = served()
@@ -60,7 +61,7 @@ def single(draw: random.Random, own: random.Random, on: On, host: float, name: s
         # Operators of the user's are combined by the host; empty ones need nobody.
         users = bool(call.operator and call.operator.users)
         if p == 1:
-            assert by == "host", f"{call}: {by}"
+            assert by == ("host" if one_of_host else "messages"), f"{call}: {by}"
         elif not call.empty and on.grown:
             assert by != "host" and (not users or by == "combined" or on.comm.is_inter), f"{call}: {by}"
     if row:

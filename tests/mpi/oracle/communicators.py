@@ -101,16 +101,19 @@ def works_by_host(call: Call, on: On, form: str) -> bool:
     wrong data and Ialltoallw never ends when a rank has nothing to send; it chooses the algorithm of Allgatherv by the size
     of the send type, each rank for itself, and hangs; in reductions it looks at the type of those who move nothing. MPICH
     5.0.2 and Intel MPI cut blocks of Allgatherv into parts of 32 KiB of the receive type's extents, which do not match:
-    truncation, or wrong results of Iallgatherv. Intel MPI 2021.19: Ialltoallw in place ends with a truncation when the types
-    of blocks differ. Grids with periodic dimensions of 1 and 2: MPICH 5.0.2 pairs blocks as Nearfield does, Open MPI 5.0.11
-    only in its blocking forms, Intel MPI 2021.19 never. Between two groups MPICH 5.0.2 hangs in MPI_Reduce_scatter on what
-    was split, and is not asked about what only moves; its Ireduce_scatter in place aborts where the blocks of a rank before
-    are shorter than its own ("memory ranges overlap"). Open MPI truncates blocks whose ends count them in different types.
+    truncation, or wrong results of Iallgatherv. Intel MPI 2021.19 writes wrong data in Allgather of different types; its
+    Ialltoallw in place ends with a truncation when the types of blocks differ. Grids with periodic dimensions of 1 and 2:
+    MPICH 5.0.2 pairs blocks as Nearfield does, Open MPI 5.0.11 only in its blocking forms, Intel MPI 2021.19 never.
+    Between two groups MPICH 5.0.2 hangs in MPI_Reduce_scatter on what was split, and is not asked about what only moves;
+    its Ireduce_scatter in place aborts where the blocks of a rank before are shorter than its own ("memory ranges
+    overlap"). Open MPI truncates blocks whose ends count them in different types.
     """
     name = call.name
     if name == "allgatherv":
         used = {id(side.kinds[0]) for side in call.sends + call.receives if side}
         return len(used) == 1 and not call.types
+    if name == "allgather" and VENDOR == "Intel MPI":
+        return len({id(kind) for side in call.sends + call.receives if side for kind in side.kinds}) == 1
     if name == "reduce_scatter" and call.in_place and form != "blocking" and VENDOR == "MPICH":
         return False
     if name in OF_NEIGHBOURS and on.near.ambiguous:
