@@ -27,5 +27,6 @@ endforeach()
 nearfield_tool(nearfield-wire tools/wire.cpp)
 
 # In front of every job: what it does not load takes no time.
-nearfield_tool(nearfield-run tools/run.cpp)
-nearfield_old_glibc(nearfield-run)
+nearfield_tool(nearfield-command tools/nearfield.cpp tools/run.cpp tools/installation.cpp)
+set_target_properties(nearfield-command PROPERTIES OUTPUT_NAME nearfield)
+nearfield_old_glibc(nearfield-command)

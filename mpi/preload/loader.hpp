@@ -34,6 +34,8 @@ struct Loader {
   bool log_has_complained = false;
   Scope scope_of_caller = {};
   Object self = {};
+  Object mpi = {};  // the one that is bound
+  void* mpi_handle = nullptr;
   void* (*loaders_dlsym)(void*, const char*) = nullptr;
   char library_version[8192 + 1] = {};  // MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most
   Redirections redirections = {};

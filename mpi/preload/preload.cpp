@@ -183,8 +183,14 @@ const char* known_abi(const Object& mpi, void* handle, const char*& reason) {
 
 using Function = void*(unsigned number);
 
+// What the shim finds in the MPI. Its own table comes before its dependencies', in a third of dlsym's time.
+void* symbol_of_mpi(const char* name) {
+  void* const own = loader.mpi.address_of(name);
+  return own ? own : loaders_dlsym()(loader.mpi_handle, name);
+}
+
 // The function of libnearfield-ABI.so that gives its functions; nullptr where the MPI serves every call itself.
-Function* attach_shim(const char* abi, void* host) {
+Function* attach_shim(const char* abi) {
   char file[4096];
   const char* const set = std::getenv(early::libraries.variable);
   const char* const own = ourselves().path;
@@ -210,8 +216,9 @@ Function* attach_shim(const char* abi, void* host) {
     early::leave_word(reason);
     return nullptr;
   }
-  const auto attach = reinterpret_cast<int (*)(void*, std::uint64_t)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
-  if (!attach || !attach(host, mpi::numbering)) return nullptr;
+  using Attach = int (*)(void* (*)(const char*), std::uint64_t);
+  const auto attach = reinterpret_cast<Attach>(loaders_dlsym()(shim, "nearfield_shim_bind"));
+  if (!attach || !attach(symbol_of_mpi, mpi::numbering)) return nullptr;
   loader.last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
   loader.mend_attribute =
       reinterpret_cast<decltype(loader.mend_attribute)>(loaders_dlsym()(shim, "nearfield_shim_fortran_attribute"));
@@ -279,6 +286,8 @@ void bind(const Scope& of_caller) {
     say(Level::error, "%s is mapped but cannot be opened: %s", mpi.path, dlerror());
     std::abort();
   }
+  loader.mpi = mpi;
+  loader.mpi_handle = handle;
   const char* reason = nullptr;
   const char* const abi = known_abi(mpi, handle, reason);
   if (!abi) {
@@ -287,7 +296,7 @@ void bind(const Scope& of_caller) {
     std::snprintf(word, sizeof word, "%.600s is not known: %.300s", mpi.path, reason);
     early::leave_word(word);
   }
-  Function* const function = abi ? attach_shim(abi, handle) : nullptr;
+  Function* const function = abi ? attach_shim(abi) : nullptr;
   for (const FunctionSlot& slot : slots) {
     void* const own_mpi = mpi.address_of(slot.mpi_name());
     void* served = function ? function(unsigned(&slot - slots) + 1) : nullptr;

@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from nearfield.libraries import ROOT_TO_TELL, program, with_nearfield
+from nearfield.libraries import command, with_nearfield
 from nearfield.settings import add_command, add_host, add_settings, settings_of
 
 # tools/run.cpp does without Python what it can; here are help, what is not understood, --host, --report and --trace.
@@ -47,7 +47,7 @@ def main(asked: argparse.Namespace) -> int:
 
         reporting = Reporting(*files)
     env["NEARFIELD_LIBDIR"] = with_nearfield(env)["NEARFIELD_LIBDIR"]  # or says what is wrong
-    runner = [str(program("nearfield-run")), sys.executable, ROOT_TO_TELL, "last", "--", *asked.command]
+    runner = [str(command()), "last", "--", *asked.command]
     if reporting:
         if not shutil.which(asked.command[0], path=env.get("PATH")):
             raise ValueError(f"cannot start {asked.command[0]}: there is no such program")

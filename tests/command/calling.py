@@ -9,7 +9,7 @@ from unittest import mock
 from nearfield.cli import call
 from tests.mpi.jobs import ROOT, Completed
 
-COMMAND = str(ROOT / "scripts/nearfield")
+COMMAND = str(ROOT / "build/release/bin/nearfield")
 
 
 def nearfield(*arguments: str, **env: str) -> Completed:

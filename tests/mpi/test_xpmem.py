@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import HOSTS, PROGRAMS, Completed, compile_library, hosts
+from tests.mpi.jobs import HEAP, HOSTS, LIBRARY, PROGRAMS, Completed, compile_library, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 from tests.selection import per_change
 
@@ -24,6 +24,7 @@ def stand_in() -> str:
 
 def run(host: str, ranks: int, library: str, env: dict[str, str], *arguments: str) -> Completed:
     env = DIRECT | env | {"LD_LIBRARY_PATH": f"{library}:{HOSTS[host].library.parent}"}
+    env["LD_PRELOAD"] = f"{library}/libxpmem.so.0:{LIBRARY}:{HEAP}"  # there is no device
     return good_scenarios(host, ranks, " ".join(["foreign", *arguments]), env=env)[0].job
 
 

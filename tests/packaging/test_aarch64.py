@@ -42,7 +42,7 @@ def package(crossed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("package")
     with zipfile.ZipFile(crossed) as archive:
         archive.extractall(place)
-    for program in place.glob("nearfield/bin/*"):
+    for program in [*place.glob("nearfield/bin/*"), *place.glob("*.data/scripts/*")]:
         program.chmod(0o755)
     return place / "nearfield"
 
@@ -57,7 +57,8 @@ def test_it_runs_where_its_name_says(crossed: Path, monkeypatch: pytest.MonkeyPa
 
 def test_its_programs_start(package: Path, tmp_path: Path) -> None:
     emulated = ["qemu-aarch64-static", "-L", SYSTEM]
-    told = run(*emulated, package / "bin/nearfield-run", "python3", "", "run", "env", cwd=tmp_path).stdout
+    (command,) = package.parent.glob("*.data/scripts/nearfield")
+    told = run(*emulated, command, "run", "env", cwd=tmp_path, NEARFIELD_LIBDIR=f"{package}/lib").stdout
     assert f"LD_PRELOAD={package}/lib/libnearfield.so" in told, told
     done = run(*emulated, package / "bin/nearfield-probe", cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.startswith("{"), done.stdout + done.stderr

@@ -34,7 +34,6 @@ def test_everything_lies_where_it_is_looked_for(prefix: Path) -> None:
         "libnearfield-heap.so",
         "libnearfield-mpich.so",
         "libnearfield-engine.so",
-        "nearfield/bin/nearfield-run",
         "pkgconfig/nearfield.pc",
         "pkgconfig/nearfield-engine.pc",
     ):
@@ -135,7 +134,7 @@ def test_a_command_of_another_version_says_so(prefix: Path, tmp_path: Path) -> N
     shutil.copytree(package.parent, tmp_path / "nearfield")
     changed = tmp_path / "nearfield/__init__.py"
     changed.write_text(package.read_text().replace(f'__version__ = "{__version__}"', other))
-    code = "is_nearfields_command = True\nfrom nearfield.cli import main\nmain()"
+    code = "nearfields_command = ''\nfrom nearfield.cli import main\nmain()"
     done = run("python3", "-c", code, "env", cwd=tmp_path, NEARFIELD_LIBDIR=str(libraries_of(prefix)))
     assert f"of version {__version__}, this command is of {__version__}9" in done.stderr, done.stderr
     assert "LD_PRELOAD" in done.stdout

@@ -39,10 +39,10 @@ Handle of_integer(int number, const Convert& /*convert*/) {
 // Fortran's bindings read windows' attributes by a function that we serve: I_Win_get_attr.
 inline constexpr bool knows_fortran_keys = true;
 inline std::optional<MPI_Datatype> float16() { return MPIX_C_FLOAT16; }
-// Reads a variable of the host's `library`, which must not be referred to by name.
-inline int* unweighted(void* library) {
+// Reads a variable of the host's, which must not be referred to by name.
+inline int* unweighted(void* (*find)(const char*)) {
   int* value = nullptr;
-  if (void* const variable = dlsym(library, "MPI_UNWEIGHTED")) std::memcpy(&value, variable, sizeof value);
+  if (void* const variable = find("MPI_UNWEIGHTED")) std::memcpy(&value, variable, sizeof value);
   return value;
 }
 

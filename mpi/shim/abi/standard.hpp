@@ -11,6 +11,6 @@ namespace nearfield::mpi::abi {
 
 inline constexpr bool knows_fortran_keys = false;
 inline std::optional<MPI_Datatype> float16() { return std::nullopt; }
-inline int* unweighted(void* /*library*/) { return MPI_UNWEIGHTED; }
+inline int* unweighted(void* (* /*find*/)(const char*)) { return MPI_UNWEIGHTED; }
 
 }  // namespace nearfield::mpi::abi

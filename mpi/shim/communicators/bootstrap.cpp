@@ -1,6 +1,10 @@
 #include "mpi/shim/communicators/bootstrap.hpp"
 
+#include <cstring>
+#include <vector>
+
 #include "engine/base/yield.hpp"
+#include "engine/context/context.hpp"
 #include "mpi/shim/communicators/presence.hpp"
 
 namespace nearfield::mpi {
@@ -58,6 +62,27 @@ bool HostBootstrap::finish(MPI_Request& request) {
   waiter.longest_nap = 2'000'000;
   wait_in_host([&] { return (code = host.Test(&request, &done, MPI_STATUS_IGNORE)) != MPI_SUCCESS || done; }, waiter);
   return code == MPI_SUCCESS;
+}
+
+bool TeamBootstrap::allgather(const void* mine, void* all, std::size_t bytes) try {
+  context::CollectiveContext& context = team_.context();
+  const std::uint64_t seq = context.next_slot();
+  std::memcpy(context.reserve_slot(seq), mine, bytes);
+  context.publish_slot(seq, bytes);
+  context.meet_slots(seq);
+  for (int member = 0; member < team_.size(); ++member)
+    std::memcpy(static_cast<std::byte*>(all) + std::size_t(member) * bytes, context.slot(member, seq), bytes);
+  return true;
+} catch (const team::Broken& broken) {
+  log_line(LogLevel::info, "%s", broken.what());
+  return false;
+}
+
+std::uint32_t TeamBootstrap::all_and(std::uint32_t bits) {
+  std::vector<std::uint32_t> each(std::size_t(team_.size()));
+  if (!allgather(&bits, each.data(), sizeof bits)) return 0;
+  for (const std::uint32_t theirs : each) bits &= theirs;
+  return bits;
 }
 
 }  // namespace nearfield::mpi

@@ -190,7 +190,7 @@ namespace {
 
 // Collective over the members of `state`: the messenger on top of their team.
 void make_messenger(Communicator& state, bool threaded) {
-  HostBootstrap bootstrap(state.comm);
+  TeamBootstrap bootstrap(*state.team);
   auto messenger = messages::Messenger::create(*state.team, bootstrap, threaded);
   if (!messenger) return log_line(LogLevel::info, "the host carries all messages: %s", messenger.error().text.c_str());
   the_messenger = messenger->release();

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -16,12 +17,14 @@ namespace nearfield::mpi {
 
 namespace {
 
-constinit void* host_library = nullptr;
+constinit FindInHost* find_in_host = nullptr;
 
 // Looks up PMPI_X; PMPIX_ for names of extensions, X_...; MPII_ for internal functions of the MPICH family, I_...
-void* symbol(void* library, const char* name) {
-  if (!std::strncmp(name, "I_", 2)) return dlsym(library, (std::string("MPI") + name).c_str());
-  return dlsym(library, (std::string(std::strncmp(name, "X_", 2) ? "PMPI_" : "PMPI") + name).c_str());
+void* symbol(const char* name) {
+  const char* const prefix = !std::strncmp(name, "I_", 2) ? "MPI" : !std::strncmp(name, "X_", 2) ? "PMPI" : "PMPI_";
+  char whole[128];
+  std::snprintf(whole, sizeof whole, "%s%s", prefix, name);
+  return find_in_host(whole);
 }
 
 }  // namespace
@@ -30,15 +33,15 @@ void* symbol(void* library, const char* name) {
 void* host_data(const char* symbol) {
   // A program that is not position-independent has its own copy of such objects, which the default scope finds.
   if (void* at = dlsym(RTLD_DEFAULT, symbol)) return at;
-  return dlsym(host_library, symbol);
+  return find_in_host(symbol);
 }
 
-bool bind_host(void* library) {
-  host_library = library;
+bool bind_host(FindInHost* find) {
+  find_in_host = find;
   const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
   host_rejects_aliases = abi::checks_aliases && (!check || !std::strchr("0nNfF", *check));  // 0, no, false
   const char* lacking = nullptr;
-#define OPTIONAL(name, ...) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
+#define OPTIONAL(name, ...) host.name = reinterpret_cast<decltype(host.name)>(symbol(#name));
 #define OURS(name, ...) \
   OPTIONAL(name)        \
   if (!host.name) lacking = #name;
@@ -46,27 +49,27 @@ bool bind_host(void* library) {
 #define BLOCKING(name, ...) OPTIONAL(name)
 #include "mpi/functions.def"
 #define F(name)                                                              \
-  host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name)); \
+  host.name = reinterpret_cast<decltype(host.name)>(symbol(#name)); \
   if (!host.name) lacking = #name;
   NEARFIELD_HOST_FUNCTIONS(F)
 #undef F
-#define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
+#define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(symbol(#name));
   NEARFIELD_OPTIONAL_FUNCTIONS(F)
 #undef F
   constexpr const auto& names = abi::handle_functions;
-  host.request_to_int = reinterpret_cast<decltype(host.request_to_int)>(dlsym(library, names[0]));
-  host.request_from_int = reinterpret_cast<decltype(host.request_from_int)>(dlsym(library, names[1]));
-  host.window_from_int = reinterpret_cast<decltype(host.window_from_int)>(dlsym(library, "PMPI_Win_f2c"));
-  host.message_to_int = reinterpret_cast<decltype(host.message_to_int)>(dlsym(library, names[2]));
-  host.message_from_int = reinterpret_cast<decltype(host.message_from_int)>(dlsym(library, names[3]));
+  host.request_to_int = reinterpret_cast<decltype(host.request_to_int)>(find(names[0]));
+  host.request_from_int = reinterpret_cast<decltype(host.request_from_int)>(find(names[1]));
+  host.window_from_int = reinterpret_cast<decltype(host.window_from_int)>(find("PMPI_Win_f2c"));
+  host.message_to_int = reinterpret_cast<decltype(host.message_to_int)>(find(names[2]));
+  host.message_from_int = reinterpret_cast<decltype(host.message_from_int)>(find(names[3]));
 #if MPI_VERSION >= 4
-  host.Session_get_info = reinterpret_cast<decltype(host.Session_get_info)>(symbol(library, "Session_get_info"));
+  host.Session_get_info = reinterpret_cast<decltype(host.Session_get_info)>(symbol("Session_get_info"));
 #endif
-  host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
-  host.Comm_revoke = reinterpret_cast<decltype(host.Comm_revoke)>(dlsym(library, "PMPIX_Comm_revoke"));
-  host.Comm_failure_ack = reinterpret_cast<decltype(host.Comm_failure_ack)>(dlsym(library, "PMPIX_Comm_failure_ack"));
+  host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(find("PMPIX_Comm_is_revoked"));
+  host.Comm_revoke = reinterpret_cast<decltype(host.Comm_revoke)>(find("PMPIX_Comm_revoke"));
+  host.Comm_failure_ack = reinterpret_cast<decltype(host.Comm_failure_ack)>(find("PMPIX_Comm_failure_ack"));
   host.Comm_failure_get_acked =
-      reinterpret_cast<decltype(host.Comm_failure_get_acked)>(dlsym(library, "PMPIX_Comm_failure_get_acked"));
+      reinterpret_cast<decltype(host.Comm_failure_get_acked)>(find("PMPIX_Comm_failure_get_acked"));
   if (lacking) {
     log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);
     early::leave_word((std::string("the host MPI lacks MPI_") + lacking).c_str());
@@ -86,7 +89,7 @@ bool bind_host(void* library) {
   host.request_null = MPI_REQUEST_NULL;
   host.message_null = MPI_MESSAGE_NULL;
   host.message_no_proc = MPI_MESSAGE_NO_PROC;
-  host.unweighted = abi::unweighted(library);
+  host.unweighted = abi::unweighted(find);
   return true;
 }
 

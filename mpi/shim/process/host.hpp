@@ -17,8 +17,10 @@ inline constexpr std::uint32_t takes_less =
 
 inline constinit Host host = {};
 
-// Fills the table from the host's handle; false (with a line of log): the host lacks a function. All functions are
+// Returns the host's symbol of that name; nullptr: it has none.
+using FindInHost = void*(const char* name);
+// Fills the table by it; false (with a line of log): the host lacks a function. All functions are
 // looked up here, since afterwards the host's symbol table leads to Nearfield (mpi/preload/preload.cpp).
-bool bind_host(void* library);
+bool bind_host(FindInHost* find);
 
 }  // namespace nearfield::mpi

@@ -209,7 +209,7 @@ void* serving(Function number) {
 
 extern "C" {
 
-__attribute__((visibility("default"))) int nearfield_shim_attach(void* library, std::uint64_t numbering) {
+__attribute__((visibility("default"))) int nearfield_shim_bind(nearfield::mpi::FindInHost* find, std::uint64_t numbering) {
   if (numbering != nearfield::mpi::numbering) {
     constexpr const char* text = "libnearfield.so and its shim are of different builds; the host MPI serves every call";
     nearfield::log_line(nearfield::LogLevel::warn, "%s", text);
@@ -217,7 +217,7 @@ __attribute__((visibility("default"))) int nearfield_shim_attach(void* library, 
     return 0;
   }
   try {
-    return nearfield::mpi::bind_host(library);
+    return nearfield::mpi::bind_host(find);
   } catch (const nearfield::OutOfMemory&) {
     nearfield::log_line(nearfield::LogLevel::info, "out of memory, the host serves every call");
     return 0;
