@@ -32,7 +32,8 @@ std::string part(std::initializer_list<const char*> patterns) {
   for (const char* const pattern : patterns) {
     glob_t found{};
     char path[PATH_MAX];
-    if (glob((here + "/" + pattern).c_str(), 0, nullptr, &found) == 0 && realpath(found.gl_pathv[0], path)) first = path;
+    if (glob((here + "/" + pattern).c_str(), 0, nullptr, &found) == 0 && realpath(found.gl_pathv[0], path))
+      first = path;
     globfree(&found);
     if (!first.empty()) break;
   }
@@ -71,8 +72,8 @@ std::string own_path() {
 
 std::string library_directory() {
   if (const char* const set = std::getenv(early::libraries.variable); set && *set) return set;
-  const std::string found =
-      part({"../lib*/libnearfield.so", "../lib/*/libnearfield.so", "../lib*/python3*/*-packages/nearfield/lib/libnearfield.so"});
+  const std::string found = part({"../lib*/libnearfield.so", "../lib/*/libnearfield.so",
+                                  "../lib*/python3*/*-packages/nearfield/lib/libnearfield.so"});
   return parent(found);
 }
 

@@ -1,5 +1,5 @@
-// nearfield: the command. `nearfield run` and `exec` start no Python where they can do without, since that would take 30 ms
-// of a job's time (run.cpp); everything else is nearfield/cli.py.
+// nearfield: the command. `nearfield run` and `exec` start no Python where they can do without, since that would take
+// 30 ms of a job's time (run.cpp); everything else is nearfield/cli.py.
 #include <cstring>
 #include <vector>
 

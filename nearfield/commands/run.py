@@ -8,7 +8,6 @@ import argparse
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 from nearfield.libraries import command, with_nearfield

@@ -19,8 +19,8 @@ class HostBootstrap : public team::Bootstrap {
   MPI_Comm comm_;
 };
 
-// Of members that have a team: by its first context, up to context::slot_payload bytes. No member may be in another call
-// of the team.
+// Of members that have a team: by its first context, up to context::slot_payload bytes. No member may be in another
+// call of the team.
 class TeamBootstrap final : public team::Bootstrap {
  public:
   explicit TeamBootstrap(team::Team& team) : team_(team) {}

@@ -48,7 +48,7 @@ bool bind_host(FindInHost* find) {
 #define HANDLE(...)
 #define BLOCKING(name, ...) OPTIONAL(name)
 #include "mpi/functions.def"
-#define F(name)                                                              \
+#define F(name)                                                     \
   host.name = reinterpret_cast<decltype(host.name)>(symbol(#name)); \
   if (!host.name) lacking = #name;
   NEARFIELD_HOST_FUNCTIONS(F)

@@ -209,7 +209,8 @@ void* serving(Function number) {
 
 extern "C" {
 
-__attribute__((visibility("default"))) int nearfield_shim_bind(nearfield::mpi::FindInHost* find, std::uint64_t numbering) {
+__attribute__((visibility("default"))) int nearfield_shim_bind(nearfield::mpi::FindInHost* find,
+                                                               std::uint64_t numbering) {
   if (numbering != nearfield::mpi::numbering) {
     constexpr const char* text = "libnearfield.so and its shim are of different builds; the host MPI serves every call";
     nearfield::log_line(nearfield::LogLevel::warn, "%s", text);
