@@ -37,7 +37,8 @@ def test_it_holds_what_runs_and_no_more(wheel: Path) -> None:
     assert libraries == shims | others
     assert "nearfield/include/nearfield.h" in names
     programs = {name for name in names if name.startswith("nearfield/bin/")}
-    assert programs == {f"nearfield/bin/nearfield-{name}" for name in ("run", "probe", "model")}
+    assert programs == {f"nearfield/bin/nearfield-{name}" for name in ("probe", "model")}
+    assert f"nearfield-{__version__}.data/scripts/nearfield" in names
     assert wheel.stat().st_size < 8_000_000
     about = f"nearfield-{__version__}.dist-info"
     assert {f"{about}/licenses/{name}" for name in ("LICENSE", "licenses/NOTICE.txt")} <= set(names)
