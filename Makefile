@@ -9,7 +9,10 @@ build: setup
 	@[ build/release/build.ninja -nt CMakePresets.json ] || cmake --preset release > /dev/null
 	@ninja -C build/release --quiet
 
-demo: build
+demo:
+	@bash scripts/setup.sh demo
+	@[ build/release/build.ninja -nt CMakePresets.json ] || cmake --preset release > /dev/null
+	@NINJA_STATUS='compiling %p, %es  ' ninja -C build/release nearfield-demo
 	.venv/bin/nearfield demo --out report.html
 
 bench: build

