@@ -1,6 +1,9 @@
 # Programs that the command starts. As the libraries they run from glibc 2.28 on, and need no other library.
 function(nearfield_tool name)
   add_executable(${name} ${ARGN})
+  if(NOT name STREQUAL "nearfield-simulate") # where no time is spent
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
   target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
   if(NEARFIELD_TESTS_ALONE)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
