@@ -1,9 +1,6 @@
 # Programs that the command starts. As the libraries they run from glibc 2.28 on, and need no other library.
 function(nearfield_tool name)
   add_executable(${name} ${ARGN})
-  if(NOT name STREQUAL "nearfield-simulate") # where no time is spent
-    target_compile_options(${name} PRIVATE -O1)
-  endif()
   target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
   if(NEARFIELD_TESTS_ALONE)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
@@ -32,4 +29,5 @@ nearfield_tool(nearfield-wire tools/wire.cpp)
 # In front of every job: what it does not load takes no time.
 nearfield_tool(nearfield-command tools/nearfield.cpp tools/run.cpp tools/installation.cpp)
 set_target_properties(nearfield-command PROPERTIES OUTPUT_NAME nearfield)
+target_compile_options(nearfield-command PRIVATE -O1)
 nearfield_old_glibc(nearfield-command)

@@ -16,8 +16,11 @@ DEFAULT_HEAP = "shared"  # docs/decisions.md says why
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # of a checkout
 IS_CHECKOUT = (ROOT / "CMakeLists.txt").exists()
+# The program `nearfield` of which this process is a part; "" where Python was started by itself.
+COMMAND = getattr(sys.modules["__main__"], "nearfields_command", "")
+BUILD = Path(COMMAND).parents[1] if COMMAND and IS_CHECKOUT else ROOT / "build/release"
 # What pip has installed; a checkout; PREFIX/lib, where this package is lib/nearfield/python/nearfield.
-PLACES = [PACKAGE / "lib", ROOT / "build/release/lib", *list(PACKAGE.parents)[2:3]]
+PLACES = [PACKAGE / "lib", BUILD / "lib", *list(PACKAGE.parents)[2:3]]
 
 
 class NotBuilt(Exception):
@@ -135,12 +138,12 @@ def what_loads(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, str]
 
 
 def command() -> Path:
-    """The `nearfield` program that this process was, or that of this installation. Raises NotBuilt."""
-    told = getattr(sys.modules["__main__"], "nearfields_command", "")
-    places = [Path(told)] if told else []
-    places += [ROOT / "build/release/bin/nearfield", Path(sys.executable).with_name("nearfield")]
+    """The program `nearfield` of which this process is a part, or that of this installation. Raises NotBuilt."""
+    places = [Path(COMMAND)] if COMMAND else []
+    places += [BUILD / "bin/nearfield", Path(sys.executable).with_name("nearfield")]
+    places += [parent / "bin/nearfield" for parent in PACKAGE.parents]
     for place in places:
-        if place.exists():
+        if place.is_file():
             return place
     raise NotBuilt(f"{places[0]} is not there; {_advice()}")
 

@@ -34,10 +34,12 @@ fresh() {
 venv() { # directory, stamp, requirements, options of pip
   fresh "$1/$2" "$3" && return
   echo "Installing $3 into $1"
-  [ -x "$1/bin/python" ] || python3 -m venv "$1"
+  [ -x "$1/bin/python" ] || {
+    python3 -m venv "$1"
+    rm -f build/{release,asan,tsan,ubsan,aarch64}/{CMakeCache.txt,build.ninja} # there is a host more to build for
+  }
   "$1/bin/python" -m pip install -q --disable-pip-version-check "${@:4}" -r "$3"
   touch "$1/$2"
-  rm -f build/*/CMakeCache.txt build/*/build.ninja # there is a host more to build for
 }
 
 packages

@@ -1,15 +1,10 @@
-// Where the parts of Nearfield are that the command needs, found from where its own program is:
-//
-//   PREFIX/bin/nearfield     PREFIX/lib/python3.N/site-packages/nearfield     pip; libraries in its lib/
-//   PREFIX/bin/nearfield     PREFIX/LIBDIR/nearfield/python/nearfield         CMake; libraries in LIBDIR
-//   BUILD/bin/nearfield      two directories above BUILD                      a checkout; libraries in BUILD/lib
+// Where the parts of Nearfield are that the command needs, found from where its own program is.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace nearfield::tools {
 
-std::string own_path();           // of this program; links are followed
 std::string library_directory();  // NEARFIELD_LIBDIR, or that of the installation; "" where it is unknown
 
 // Becomes `nearfield WORDS...` in Python; says `otherwise` and ends where there is no Python. `words` end with null.

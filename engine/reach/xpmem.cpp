@@ -101,7 +101,8 @@ XpmemOfPeer& of(Peer& peer) { return kept<XpmemOfPeer>(peer, xpmem_mapper); }
 
 Result<std::uint64_t> open(Peers& self) {
   // The loader looks for a library in a dozen directories, which would take 0.3 ms of each start.
-  if (access("/dev/xpmem", F_OK) != 0 && !dlsym(RTLD_DEFAULT, "xpmem_make")) return system_error("/dev/xpmem");
+  if (access("/dev/xpmem", F_OK) != 0 && !dlsym(RTLD_DEFAULT, "xpmem_make"))
+    return Error{"there is no /dev/xpmem: the kernel module is not loaded"};
   void* library = dlopen("libxpmem.so.0", RTLD_NOW | RTLD_LOCAL);
   if (!library) library = dlopen("libxpmem.so", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
@@ -127,8 +128,7 @@ Result<std::uint64_t> open(Peers& self) {
   };
   if (lacking) return left_out(Error{std::string("libxpmem lacks ") + lacking});
   opened.segment = opened.library.make(nullptr, all_memory, permit_mode, owner_only);
-  if (opened.segment == -1)
-    return left_out(system_error("xpmem_make (is the kernel module loaded, and /dev/xpmem ours to use?)"));
+  if (opened.segment == -1) return left_out(system_error("xpmem_make (is /dev/xpmem ours to use?)"));
   opened.pid = getpid();
   own(self) = opened;
   return std::uint64_t(opened.segment);

@@ -26,7 +26,7 @@ struct Redirections {
 };
 
 struct Loader {
-  // One thread binds; when it comes here again (the shim looks functions up while it is attached) it goes on unbound.
+  // One thread binds; when it comes here again (by what the shim asks for while it is attached) it goes on unbound.
   pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
   void* binder = nullptr;  // the thread that holds the lock
   bool bound = false;

@@ -218,6 +218,10 @@ Function* attach_shim(const char* abi) {
   }
   using Attach = int (*)(void* (*)(const char*), std::uint64_t);
   const auto attach = reinterpret_cast<Attach>(loaders_dlsym()(shim, "nearfield_shim_bind"));
+  if (!attach) {
+    say(Level::warn, "%s is of another build than libnearfield.so; the host MPI serves every call", file);
+    early::leave_word("libnearfield.so and its shim are of different builds");
+  }
   if (!attach || !attach(symbol_of_mpi, mpi::numbering)) return nullptr;
   loader.last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
   loader.mend_attribute =

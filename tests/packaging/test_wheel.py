@@ -28,6 +28,14 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return venv / "bin/nearfield"
 
 
+def test_it_runs_where_pip_was_told_to_put_it(wheel: Path, tmp_path: Path) -> None:
+    target = tmp_path / "[some]*place"
+    words = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*words, "--target", str(target), str(wheel)], check=True, env=clean_environment())
+    for shown in (["exec", "env"], ["env"]):
+        assert f"{target}/nearfield/lib" in run(target / "bin/nearfield", *shown, cwd=tmp_path).stdout
+
+
 def test_it_holds_what_runs_and_no_more(wheel: Path) -> None:
     assert wheel.name == f"nearfield-{__version__}-py3-none-manylinux_2_28_{os.uname().machine}.whl"
     names = zipfile.ZipFile(wheel).namelist()

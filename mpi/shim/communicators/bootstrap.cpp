@@ -74,7 +74,7 @@ bool TeamBootstrap::allgather(const void* mine, void* all, std::size_t bytes) tr
     std::memcpy(static_cast<std::byte*>(all) + std::size_t(member) * bytes, context.slot(member, seq), bytes);
   return true;
 } catch (const team::Broken& broken) {
-  log_line(LogLevel::info, "%s", broken.what());
+  team_.break_off(broken.what());  // for the others
   return false;
 }
 
