@@ -38,7 +38,8 @@ FLOATS = ["f4", "f8", "c8", "c16"]
 COUNTS = [0, 1, 2, 3, 7, 48, 100, 511, 513, 1000, 1024, 4096, 4097, 8193, 20000, 65537, 70000]
 ELEMENTS = 140_000  # at most, in a rank's longer buffer
 # Plain Open MPI 5.0.11 (coll/han) gives wrong results where ranks are not numbered node by node: of gather and scatter on
-# two nodes of two ranks in 16 of the 96 orders and roots.
+# two nodes of two ranks in 16 of the 96 orders and roots. Its allgather reads outside of buffers there (EFAULT of its TCP),
+# and hangs; so the host is not asked for them.
 ERRING = {"openmpi": ("gather", "scatter", "allgather")}
 REDUCING = ("reduce", "allreduce", "reduce_scatter_block")
 
@@ -110,7 +111,8 @@ def random_case(draw: random.Random, host: str, op: str, row: str | None, size: 
 def test_random_calls_are_right(fed: Fed, op: str) -> None:
     size = len(fed.placement)
     draw = random.Random(f"{fed.host} {fed.placement} {op}")
-    forced = [None, *rows()[op]]
+    errs = op in ERRING.get(fed.host, ())
+    forced = [None, *(row for row in rows()[op] if row != "host" or not errs)]
     fed.calls([random_case(draw, fed.host, op, forced[i % len(forced)], size) for i in range(CASES[size])])
 
 

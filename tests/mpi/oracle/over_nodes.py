@@ -89,6 +89,7 @@ def calls(cases: list[dict]) -> dict[str, list]:
     `digests`, of what each call gave this rank."""
     tally: Counter = Counter()
     digests = []
+    node_of()  # which all ranks make together; of a given call some are no members
     for case in cases:
         try:
             digests.append(run_case(case, tally))
