@@ -67,8 +67,9 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Communication of a communicator's members while they prepare to share memory; every member calls the same functions in
-// the same order. The shim implements it by the host, and by a team that is there; the engine's tests by a shared page.
+// Communication of a communicator's members while they prepare to share memory; every member calls the same functions
+// in the same order. The shim implements it by the host, and by a team that is there; the engine's tests by a shared
+// page.
 struct Bootstrap {
   virtual ~Bootstrap() = default;
   virtual bool allgather(const void* mine, void* all, std::size_t bytes) = 0;
