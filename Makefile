@@ -5,13 +5,15 @@
 setup:
 	@bash scripts/setup.sh
 
+configured = [ build/release/build.ninja -nt CMakePresets.json ] || cmake --preset release > /dev/null
+
 build: setup
-	@[ build/release/build.ninja -nt CMakePresets.json ] || cmake --preset release > /dev/null
+	@$(configured)
 	@ninja -C build/release --quiet
 
 demo:
 	@bash scripts/setup.sh demo
-	@[ build/release/build.ninja -nt CMakePresets.json ] || cmake --preset release > /dev/null
+	@$(configured)
 	@NINJA_STATUS='compiling %p, %es  ' ninja -C build/release nearfield-demo
 	.venv/bin/nearfield demo --out report.html
 

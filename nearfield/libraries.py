@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # of a checkout
 IS_CHECKOUT = (ROOT / "CMakeLists.txt").exists()
 # The program `nearfield` of which this process is a part; "" where Python was started by itself.
-COMMAND = getattr(sys.modules["__main__"], "nearfields_command", "")
+COMMAND = getattr(sys.modules.get("__main__"), "nearfields_command", "")
 BUILD = Path(COMMAND).parents[1] if COMMAND and IS_CHECKOUT else ROOT / "build/release"
 # What pip has installed; a checkout; PREFIX/lib, where this package is lib/nearfield/python/nearfield.
 PLACES = [PACKAGE / "lib", BUILD / "lib", *list(PACKAGE.parents)[2:3]]
