@@ -233,7 +233,7 @@ const char* ProcessGroup::run_here(const CollectiveCall& what) {
     algorithm = run_in_context(what.call);
   } catch (const team::Revoked&) {  // abandoned() has said so
     const std::uint64_t call = blocked_in_.exchange(0, std::memory_order_relaxed);
-    give_up_late(call, team_->context().doing());
+    give_up_late(call, team_->context().calls.describe());
   } catch (...) {
     blocked_in_.store(0, std::memory_order_relaxed);
     give_up(std::current_exception());
@@ -246,7 +246,7 @@ const char* ProcessGroup::run_in_context(const collectives::Call& call) {
   context::CollectiveContext& context = team_->context();
   if (team_->broken_off()) team_->report_break("about to make a call");
   if (team_->plan().check) collectives::compare_calls(context, call);
-  context.enter_collective(collectives::pack(call));
+  context.calls.enter_collective(collectives::pack(call));
   const collectives::Algorithm* ran = nullptr;
   bool refused = false;
   try {
@@ -256,7 +256,7 @@ const char* ProcessGroup::run_in_context(const collectives::Call& call) {
     refused = true;
   }
   if (refused) choosing::run_by_pieces(context, call);
-  context.leave();
+  context.calls.leave();
   return ran ? ran->name : "slots";
 }
 

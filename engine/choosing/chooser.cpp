@@ -20,14 +20,11 @@ namespace {
 // A round as all members have seen it, by slots.
 tuning::Round agree(CollectiveContext& context, Collective collective, const tuning::Round& mine) {
   const bool apart = collectives::rooted(collective) || context.shape().oversubscribed();
-  const std::uint64_t seq = context.next_slot();
-  std::memcpy(context.reserve_slot(seq), &mine, sizeof mine);
-  context.publish_slot(seq, sizeof mine);
-  context.meet_slots(seq);
+  const std::uint64_t seq = context.slots.allgather(&mine, sizeof mine);
   return tuning::of_all(std::size_t(context.size()), apart ? tuning::TimeInside::most : tuning::TimeInside::least,
                         [&](std::size_t r) {
                           tuning::Round theirs;
-                          std::memcpy(&theirs, context.slot(int(r), seq), sizeof theirs);
+                          std::memcpy(&theirs, context.slots.at(int(r), seq), sizeof theirs);
                           return theirs;
                         });
 }

@@ -137,7 +137,7 @@ class Chooser {
     return cell.rows.run(context, call, cell.skips);
   }
   static bool row_ready(context::CollectiveContext& context, const collectives::Call& call, Row row) {
-    return row->ready && row->ready(context, call);
+    return row->run.ready && row->run.ready(context, call);
   }
   bool event_ready(context::CollectiveContext& context, const collectives::Call& call, const Cell& cell) const;
   // Calls that are not run as those before: the first, and those of trials.

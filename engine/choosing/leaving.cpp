@@ -106,7 +106,7 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
     globals().calls_left.fetch_sub(1, std::memory_order_relaxed);
     return chooser.perform(context, call);
   }
-  const std::uint64_t limit = left() ? waiting::nanoseconds() + context.patience() : 0;
+  const std::uint64_t limit = left() ? waiting::nanoseconds() + context.waits.patience() : 0;
   wait_until(context, [&] { return waiting::nanoseconds() > limit; });
   if (left()) {
     context.process().progress().wake_background();
@@ -162,11 +162,11 @@ void Leaving::forget_first() {
 // On the stack. What follows a call that has failed is not tried.
 void Leaving::run() {
   CollectiveContext& context = *context_;
-  context.suspend_by(fiber);
+  context.waits.suspend_by(fiber);
   for (; first_; forget_first()) {
     if (error_) continue;
     try {
-      if (first_->packed_call) context.enter_collective(first_->packed_call);
+      if (first_->packed_call) context.calls.enter_collective(first_->packed_call);
       row_ = perform_here(*chooser_, context, first_->call);
       if (!row_) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
     } catch (const OutOfMemory&) {
@@ -175,14 +175,14 @@ void Leaving::run() {
     } catch (...) {
       error_ = std::current_exception();
     }
-    context.leave();
+    context.calls.leave();
   }
-  context.suspend_by(nullptr);
+  context.waits.suspend_by(nullptr);
   if (!has_afterwards) globals().calls_left.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
   left_.store(false, std::memory_order_release);                                      // SYNC: call-left
 }
 
-void Leaving::publish_awaited() { context_->publish_awaited(); }
+void Leaving::publish_awaited() { context_->waits.publish_awaited(); }
 
 bool Leaving::outlive(CollectiveContext& context, team::TeamUser& then) {
   const std::lock_guard lock(context.process().runner().mutex());

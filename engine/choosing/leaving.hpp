@@ -3,7 +3,7 @@
 //
 //   the call      its part can be done now (row's ready)       done, as any other: it returns
 //                 else: what is given is copied aside, and the body goes to the runner (fibers/runner.hpp), for which
-//                 this thread waits for some time (CollectiveContext::patience): returns, whether it has ended or not
+//                 this thread waits for some time (Waits::patience): returns, whether it has ended or not
 //   the next ones, as long as something is left
 //                 of the same kind                              queued behind, up to `most` bytes: return
 //                 others, and what there is no room for         wait for those before them
@@ -40,7 +40,7 @@ class Leaving final : fibers::Lane {
                                         const collectives::Call& call, std::uint64_t packed_call) {
     if (left()) [[unlikely]]
       return perform_behind(chooser, context, call, packed_call);
-    context.enter_collective(packed_call);
+    context.calls.enter_collective(packed_call);
     if (!may_be_left(context, call)) return chooser.perform(context, call);
     collectives::Algorithm const* ran = nullptr;
     if (chooser.perform_if_ready(context, call, ran)) [[likely]]

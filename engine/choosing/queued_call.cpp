@@ -75,7 +75,7 @@ void QueuedCall::keep_parts(int members) {
 void QueuedCall::run(context::CollectiveContext& context) {
   if (context.team().plan().check) collectives::compare_calls(context, call_);
   if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
-  context.enter_collective(collectives::pack(call_));
+  context.calls.enter_collective(collectives::pack(call_));
   bool refused = false;
   try {
     if (!perform(context)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");

@@ -1,6 +1,6 @@
 // Allgather.
 #include "engine/collectives/pieces/exchange.hpp"
-#include "engine/collectives/pieces/slots.hpp"
+#include "engine/collectives/pieces/rings.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
@@ -15,22 +15,23 @@ void slots(CollectiveContext& context, const Call& call) {
       context, call.send, call.bytes, [&](std::uint64_t) { put(out + me * call.bytes, call.send, call.bytes); },
       [&](std::uint64_t seq) {
         orders::each_partner(Order::rotated, p, p, me, [&](int r) {
-          if (r != me) put(out + r * call.bytes, context.slot(r, seq), call.bytes);
+          if (r != me) put(out + r * call.bytes, context.slots.at(r, seq), call.bytes);
         });
       });
 }
 
 void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
-  const std::uint64_t up = context.next_slot(), down = context.next_slot();
+  Slots& slots = context.slots;
+  const std::uint64_t up = slots.next(), down = slots.next();
   auto* const out = static_cast<std::byte*>(call.recv);
   const std::size_t all = call.bytes * std::size_t(context.size());
   Lengths lengths(context, call);
-  gather_up<Slots>(context, up, root, call.send, call.bytes, context.inputs(), lengths);
+  gather_up(context, slots, up, root, call.send, call.bytes, context.inputs(), lengths);
   if (context.rank() == root)
     for (int r = 0; r < context.size(); ++r) put(out + r * call.bytes, context.inputs()[r], call.bytes);
-  pass_down<Slots>(context, down, root, out, out, all, lengths);
-  context.have_met_slots(up);
+  pass_down(context, slots, down, root, out, out, all, lengths);
+  slots.have_met(up);
   lengths.report();
 }
 
@@ -42,20 +43,21 @@ void rounds(CollectiveContext& context, const Call& call) {
   const auto stores = stores_for(context.shape(), working_set(context.shape(), call));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   all_by_rounds(
-      context, call.bytes, divide_up(call.bytes, chunk), CollectiveContext::BufferUse::copied, length,
+      context, call.bytes, divide_up(call.bytes, chunk), BufferUse::copied, length,
       [&](std::size_t k, std::byte* buffer) { stage_in(context, buffer, in + k * chunk, length(k)); },
       [&](std::size_t k) { put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores); },
       [&](std::size_t k, std::uint64_t tick) {
         for (int i = 1; i < p; ++i) {
           const int r = (me + i) % p;
-          put_from(context, r, tick, out + r * call.bytes + k * chunk, context.buffer(r, tick), length(k), stores);
+          put_from(context, r, tick, out + r * call.bytes + k * chunk, context.rounds.buffer(r, tick), length(k),
+                   stores);
         }
       });
   copying::fence();
 }
 
 void move(CollectiveContext& context, int from, int to, copying::Stores stores) {
-  put(context.recv_of(to) + from * exchanged_length(context, to), context.send_of(from),
+  put(context.exchange.recv_of(to) + from * exchanged_length(context, to), context.exchange.send_of(from),
       exchanged_block(context, from, to), stores);
 }
 

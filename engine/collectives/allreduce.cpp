@@ -2,7 +2,7 @@
 // the same bits whatever the path.
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/partitioned.hpp"
-#include "engine/collectives/pieces/slots.hpp"
+#include "engine/collectives/pieces/rings.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
@@ -11,27 +11,28 @@ namespace {
 void slots(CollectiveContext& context, const Call& call) {
   all_by_slots(
       context, call.send, call.bytes,
-      [&](std::uint64_t seq) { operands(context, call.send, [&](int r) { return context.slot(r, seq); }); },
+      [&](std::uint64_t seq) { operands(context, call.send, [&](int r) { return context.slots.at(r, seq); }); },
       [&](std::uint64_t) { combine(call, call.recv, context.inputs(), call.count); });
 }
 
 void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
-  const std::uint64_t up = context.next_slot(), down = context.next_slot();
+  Slots& slots = context.slots;
+  const std::uint64_t up = slots.next(), down = slots.next();
   Lengths lengths(context, call);
-  reduce_up<Slots>(context, up, root, call, call.count, call.recv, lengths);
-  pass_down<Slots>(context, down, root, call.recv, call.recv, call.bytes, lengths);
-  context.have_met_slots(up);
+  reduce_up(context, slots, up, root, call, call.count, call.recv, lengths);
+  pass_down(context, slots, down, root, call.recv, call.recv, call.bytes, lengths);
+  slots.have_met(up);
   lengths.report();
 }
 
 // Every member stages all of its operand and reduces all operands: one barrier, p times the arithmetic.
 void oneshot(CollectiveContext& context, const Call& call) {
   all_by_rounds(
-      context, call.bytes, 1, CollectiveContext::BufferUse::folded_by_readers, [&](std::size_t) { return call.bytes; },
+      context, call.bytes, 1, BufferUse::folded_by_readers, [&](std::size_t) { return call.bytes; },
       [&](std::size_t, std::byte* buffer) { stage_in(context, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
-        const auto inputs = operands(context, call.send, [&](int r) { return context.buffer(r, tick); });
+        const auto inputs = operands(context, call.send, [&](int r) { return context.rounds.buffer(r, tick); });
         combine(call, call.recv, inputs, call.count);
       });
 }
@@ -62,8 +63,8 @@ void direct_pull(CollectiveContext& context, const Call& call) {
   for (int i = 1; i < p; ++i) {
     const int r = (me + i) % p;
     const Slice theirs = line_share(call.count, element, p, r);
-    put(static_cast<std::byte*>(call.recv) + theirs.begin * element, context.recv_of(r) + theirs.begin * element,
-        theirs.size() * element, store);
+    put(static_cast<std::byte*>(call.recv) + theirs.begin * element,
+        context.exchange.recv_of(r) + theirs.begin * element, theirs.size() * element, store);
   }
   finish_direct(context);
 }

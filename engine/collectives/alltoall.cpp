@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/collectives/pieces/exchange.hpp"
-#include "engine/collectives/pieces/slots.hpp"
+#include "engine/collectives/pieces/rings.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -18,7 +18,7 @@ void slots(CollectiveContext& context, const Call& call) {
       context, in, call.bytes * p, [&](std::uint64_t) { put(out + me * call.bytes, in + me * call.bytes, call.bytes); },
       [&](std::uint64_t seq) {
         orders::each_partner(Order::rotated, p, p, me, [&](int r) {
-          if (r != me) put(out + r * call.bytes, context.slot(r, seq) + me * call.bytes, call.bytes);
+          if (r != me) put(out + r * call.bytes, context.slots.at(r, seq) + me * call.bytes, call.bytes);
         });
       });
 }
@@ -33,7 +33,7 @@ void rounds(CollectiveContext& context, const Call& call) {
   const auto stores = stores_for(context.shape(), working_set(context.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   all_by_rounds(
-      context, call.bytes, divide_up(call.bytes, piece), CollectiveContext::BufferUse::copied,
+      context, call.bytes, divide_up(call.bytes, piece), BufferUse::copied,
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
@@ -48,7 +48,7 @@ void rounds(CollectiveContext& context, const Call& call) {
         for (int i = 1; i < p; ++i) {
           const int from = (me + p - i) % p;
           put_from(context, from, tick, out + from * call.bytes + k * piece,
-                   context.buffer(from, tick) + (i - 1) * place, length(k), stores);
+                   context.rounds.buffer(from, tick) + (i - 1) * place, length(k), stores);
         }
       });
   copying::fence();
@@ -70,11 +70,12 @@ void move(CollectiveContext& context, const Call& call, int from, int to, copyin
   const std::size_t n = exchanged_block(context, from, to), from_n = exchanged_length(context, from),
                     to_n = exchanged_length(context, to);
   if (call.send != call.recv) {  // the same on all ranks, as MPI requires
-    copying::copy_hybrid(context.recv_of(to) + from * to_n, context.send_of(from) + to * from_n, n, stores);
+    copying::copy_hybrid(context.exchange.recv_of(to) + from * to_n, context.exchange.send_of(from) + to * from_n, n,
+                         stores);
   } else if (to != from) {
     const auto half = divide(n, 2);
     const std::size_t at = to < from ? 0 : half.first;
-    swap(context.recv_of(to) + from * to_n + at, context.recv_of(from) + to * from_n + at,
+    swap(context.exchange.recv_of(to) + from * to_n + at, context.exchange.recv_of(from) + to * from_n + at,
          to < from ? half.first : half.rest);
   }
 }

@@ -4,12 +4,7 @@
 namespace nearfield::collectives {
 namespace {
 
-void slots(CollectiveContext& context, const Call&) {
-  const std::uint64_t seq = context.next_slot();
-  context.reserve_slot(seq);
-  context.publish_slot(seq, 0);
-  context.meet_slots(seq);
-}
+void slots(CollectiveContext& context, const Call&) { context.slots.allgather(nullptr, 0); }
 
 // ---- estimates (costs.hpp)
 double slots_cost(const Shape& s, const Call&) { return meeting(s); }

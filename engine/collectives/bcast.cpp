@@ -9,27 +9,19 @@ namespace {
 
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
-  const std::uint64_t seq = Ring::next(context);
-  Lengths lengths(context, call);
-  if (context.rank() == call.root) {
-    stage(Ring::reserve(context, seq), call.send, call.bytes);
-    Ring::publish(context, seq, call.bytes);
-  } else {
-    const std::byte* const from = Ring::wait(context, call.root, seq);
-    const std::size_t bytes = Ring::bytes(context, call.root, seq);
+  rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
+    if (context.rank() == call.root) return publish(ring, seq, call.send, call.bytes);
+    const std::byte* const from = ring.wait(call.root, seq);
+    const std::size_t bytes = ring.bytes(call.root, seq);
     lengths.look(bytes);
     put(call.recv, from, std::min(bytes, call.bytes));
-  }
-  Ring::finish(context, seq);
-  lengths.report();
+  });
 }
 
 void tree(CollectiveContext& context, const Call& call) {
-  Lengths lengths(context, call);
-  rooted_by_tree(context, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
-    pass_down<Ring>(context, seq, call.root, call.send, call.recv, call.bytes, lengths);
+  rooted_by_tree(context, call, call.bytes, [&](auto& ring, std::uint64_t seq, Lengths& lengths) {
+    pass_down(context, ring, seq, call.root, call.send, call.recv, call.bytes, lengths);
   });
-  lengths.report();
 }
 
 void pipeline(CollectiveContext& context, const Call& call) {
@@ -39,7 +31,7 @@ void pipeline(CollectiveContext& context, const Call& call) {
   rooted_by_chunks(
       context, call, [&](std::size_t length) { return chunk_bytes(context, length); },
       [&](const Chunk& c) {
-        std::byte* const to = context.my_buffer(c.tick, c.bytes, CollectiveContext::BufferUse::copied);
+        std::byte* const to = context.rounds.my_buffer(c.tick, c.bytes, BufferUse::copied);
         if (call.gaps) layout::gather(to, *call.gaps, c.at, c.bytes);
         else stage_in(context, to, in + c.at, c.bytes);
       },
@@ -60,10 +52,11 @@ void direct(CollectiveContext& context, const Call& call) {
   if (context.rank() == call.root) {
     for (int i = 1; i < p; ++i) {
       const int r = (call.root + i) % p;
-      put(context.recv_of(r) + part.first, static_cast<const std::byte*>(call.send) + part.first, part.rest, store);
+      put(context.exchange.recv_of(r) + part.first, static_cast<const std::byte*>(call.send) + part.first, part.rest,
+          store);
     }
   } else {
-    land(call, 0, context.send_of(call.root), part.first, store);
+    land(call, 0, context.exchange.send_of(call.root), part.first, store);
   }
   finish_direct(context, call.root);
   if (call.gaps && context.rank() != call.root)
@@ -73,14 +66,15 @@ void direct(CollectiveContext& context, const Call& call) {
 // Every receiver copies, so receive buffers may be out of peers' reach.
 void direct_pull(CollectiveContext& context, const Call& call) {
   if (context.rank() != call.root)
-    land(call, 0, context.send_of(call.root), call.bytes, store_for(context, call.bytes * std::size_t(context.size())));
+    land(call, 0, context.exchange.send_of(call.root), call.bytes,
+         store_for(context, call.bytes * std::size_t(context.size())));
   finish_direct(context, call.root);
 }
 
 void shares(CollectiveContext& context, const Call& call, int first, int last) {
   const auto store = store_for(context, call.bytes * std::size_t(context.size()));
   for (int r = first; r < last; ++r)
-    if (r != call.root) put(context.recv_of(r), context.send_of(call.root), call.bytes, store);
+    if (r != call.root) put(context.exchange.recv_of(r), context.exchange.send_of(call.root), call.bytes, store);
 }
 
 // ---- estimates (costs.hpp)
@@ -106,18 +100,14 @@ double direct_pull_cost(const Shape& s, const Call& call) {
 }
 
 constexpr Algorithm rows[] = {
-    with_ready({"line", Collective::bcast, fits_line, line_cost, dense<small<Lines>>,
-                "payload in a line of the root's deep ring, up to 120 bytes"},
-               Lines::ready),
-    with_ready({"slots", Collective::bcast, fits_slot, slots_cost, dense<small<Slots>>,
-                "payload in the root's slot, up to 4 KiB"},
-               Slots::ready),
-    with_ready({"tree", Collective::bcast, down_fits, down_cost, dense<tree>,
-                "payload along the team's tree, up to 4 KiB", staged, nullptr, worth_climbing},
-               rings_ready),
-    with_ready(
-        {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
-        chunks_ready),
+    {"line", Collective::bcast, fits_line, line_cost, RowBody(dense<small<Lines>>, ready<Lines>),
+     "payload in a line of the root's deep ring, up to 120 bytes"},
+    {"slots", Collective::bcast, fits_slot, slots_cost, RowBody(dense<small<Slots>>, ready<Slots>),
+     "payload in the root's slot, up to 4 KiB"},
+    {"tree", Collective::bcast, down_fits, down_cost, RowBody(dense<tree>, rings_ready),
+     "payload along the team's tree, up to 4 KiB", staged, nullptr, worth_climbing},
+    {"pipeline", Collective::bcast, always, pipeline_cost, RowBody(pipeline, chunks_ready),
+     "chunks through the root's copy buffers"},
     {"direct", Collective::bcast, always, direct_cost, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
     {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull, "receivers copy out of the root's buffer",

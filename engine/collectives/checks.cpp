@@ -51,15 +51,12 @@ void compare_calls(CollectiveContext& context, const Call& call) {
   mine.root = call.root;
   mine.bytes = call.bytes;
   mine.parts = sum_of_parts(call, context.size());
-  const std::uint64_t seq = context.next_slot();
-  std::memcpy(context.reserve_slot(seq), &mine, sizeof mine);
-  context.publish_slot(seq, sizeof mine);
-  context.meet_slots(seq);
+  const std::uint64_t seq = context.slots.allgather(&mine, sizeof mine);
   CallRecord first;
-  std::memcpy(&first, context.slot(0, seq), sizeof first);
+  std::memcpy(&first, context.slots.at(0, seq), sizeof first);
   for (int r = 1; r < context.size(); ++r) {
     CallRecord other;
-    std::memcpy(&other, context.slot(r, seq), sizeof other);
+    std::memcpy(&other, context.slots.at(r, seq), sizeof other);
     if (other == first) continue;
     // All ranks fail with the same text.
     const bool by_parts_alone = describe(first) == describe(other) && first.parts != other.parts;

@@ -9,35 +9,31 @@ namespace {
 
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
-  const std::uint64_t seq = Ring::next(context);
-  Lengths lengths(context, call);
-  if (context.rank() == call.root) {
-    auto* out = static_cast<std::byte*>(call.recv);
-    put(out + call.root * call.bytes, call.send, call.bytes);
-    for (int i = 1; i < context.size(); ++i) {
-      const int r = (call.root + i) % context.size();
-      const std::byte* const from = Ring::wait(context, r, seq);
-      const std::size_t bytes = Ring::bytes(context, r, seq);
-      lengths.look(bytes);
-      put(out + r * call.bytes, from, std::min(bytes, call.bytes));
+  rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
+    if (context.rank() == call.root) {
+      auto* out = static_cast<std::byte*>(call.recv);
+      put(out + call.root * call.bytes, call.send, call.bytes);
+      for (int i = 1; i < context.size(); ++i) {
+        const int r = (call.root + i) % context.size();
+        const std::byte* const from = ring.wait(r, seq);
+        const std::size_t bytes = ring.bytes(r, seq);
+        lengths.look(bytes);
+        put(out + r * call.bytes, from, std::min(bytes, call.bytes));
+      }
+    } else {
+      publish(ring, seq, call.send, call.bytes);
     }
-  } else {
-    stage(Ring::reserve(context, seq), call.send, call.bytes);
-    Ring::publish(context, seq, call.bytes);
-  }
-  Ring::finish(context, seq);
-  lengths.report();
+  });
 }
 
 void tree(CollectiveContext& context, const Call& call) {
-  Lengths lengths(context, call);
-  rooted_by_tree(context, branch_bytes(context.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
-    gather_up<Ring>(context, seq, call.root, call.send, call.bytes, context.inputs(), lengths);
-    if (context.rank() != call.root) return;
-    for (int r = 0; r < context.size(); ++r)
-      put(static_cast<std::byte*>(call.recv) + r * call.bytes, context.inputs()[r], call.bytes);
-  });
-  lengths.report();
+  rooted_by_tree(context, call, branch_bytes(context.shape(), call.bytes),
+                 [&](auto& ring, std::uint64_t seq, Lengths& lengths) {
+                   gather_up(context, ring, seq, call.root, call.send, call.bytes, context.inputs(), lengths);
+                   if (context.rank() != call.root) return;
+                   for (int r = 0; r < context.size(); ++r)
+                     put(static_cast<std::byte*>(call.recv) + r * call.bytes, context.inputs()[r], call.bytes);
+                 });
 }
 
 void pipeline(CollectiveContext& context, const Call& call) {
@@ -49,8 +45,7 @@ void pipeline(CollectiveContext& context, const Call& call) {
   rooted_by_chunks(
       context, call, most,
       [&](const Chunk& c) {
-        stage_in(context, context.my_buffer(c.tick, c.bytes, CollectiveContext::BufferUse::copied, call.root),
-                 in + c.at, c.bytes);
+        stage_in(context, context.rounds.my_buffer(c.tick, c.bytes, BufferUse::copied, call.root), in + c.at, c.bytes);
       },
       [&](const Chunk& c) { put(out + call.root * call.bytes + c.at, in + c.at, c.bytes, stores); },
       [&](const Chunk& c) {
@@ -77,10 +72,10 @@ void direct(CollectiveContext& context, const Call& call) {
     for (int i = 1; i < p; ++i) {
       const int r = (me + i) % p;
       const auto part = root_share(context, call, r);
-      put(out + r * call.bytes + part.first, context.send_of(r) + part.first, part.rest, store);
+      put(out + r * call.bytes + part.first, context.exchange.send_of(r) + part.first, part.rest, store);
     }
   } else {
-    put(context.recv_of(call.root) + me * exchanged_length(context, call.root), call.send,
+    put(context.exchange.recv_of(call.root) + me * exchanged_length(context, call.root), call.send,
         root_share(context, call, me).first, store);
   }
   finish_direct(context, call.root);
@@ -89,25 +84,21 @@ void direct(CollectiveContext& context, const Call& call) {
 void shares(CollectiveContext& context, const Call& call, int first, int last) {
   const auto store = store_for(context, 2 * call.bytes * std::size_t(context.size()));
   for (int r = first; r < last; ++r)
-    put(context.recv_of(call.root) + r * exchanged_length(context, call.root), context.send_of(r),
+    put(context.exchange.recv_of(call.root) + r * exchanged_length(context, call.root), context.exchange.send_of(r),
         exchanged_block(context, call.root, r), store);
 }
 
 double up_cost(const Shape& s, const Call& call) { return tree_cost(s, 2 * in_bytes(call) * s.size, -1); }
 
 constexpr Algorithm rows[] = {
-    with_ready({"line", Collective::gather, fits_line, blocks::line, small<Lines>,
-                "payload in lines of the senders' deep rings, up to 120 bytes"},
-               Lines::ready),
-    with_ready({"slots", Collective::gather, fits_slot, blocks::slots, small<Slots>,
-                "payload in every sender's slot, up to 4 KiB"},
-               Slots::ready),
-    with_ready({"tree", Collective::gather, up_fits, up_cost, tree,
-                "payload along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
-               rings_ready),
-    with_ready({"pipeline", Collective::gather, always, blocks::pipeline, pipeline,
-                "chunks through the senders' copy buffers"},
-               chunks_ready),
+    {"line", Collective::gather, fits_line, blocks::line, RowBody(small<Lines>, ready<Lines>),
+     "payload in lines of the senders' deep rings, up to 120 bytes"},
+    {"slots", Collective::gather, fits_slot, blocks::slots, RowBody(small<Slots>, ready<Slots>),
+     "payload in every sender's slot, up to 4 KiB"},
+    {"tree", Collective::gather, up_fits, up_cost, RowBody(tree, rings_ready),
+     "payload along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
+    {"pipeline", Collective::gather, always, blocks::pipeline, RowBody(pipeline, chunks_ready),
+     "chunks through the senders' copy buffers"},
     {"direct", Collective::gather, always, blocks::direct, direct,
      "between user buffers: root and senders share the copies", all_buffers, nullptr, nullptr, 0.3},
     {"together", Collective::gather, always, together, nullptr,

@@ -9,30 +9,25 @@ namespace {
 
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
-  const std::uint64_t seq = Ring::next(context);
-  Lengths lengths(context, call);
-  if (context.rank() == call.root) {
-    const auto inputs = operands(context, call.send, [&](int r) {
-      const std::byte* const theirs = Ring::wait(context, r, seq);
-      lengths.look(Ring::bytes(context, r, seq));
-      return theirs;
-    });
-    combine(call, call.recv, inputs, call.count);
-  } else {
-    stage(Ring::reserve(context, seq), call.send, call.bytes);
-    Ring::publish(context, seq, call.bytes);
-  }
-  Ring::finish(context, seq);
-  lengths.report();
+  rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
+    if (context.rank() == call.root) {
+      const auto inputs = operands(context, call.send, [&](int r) {
+        const std::byte* const theirs = ring.wait(r, seq);
+        lengths.look(ring.bytes(r, seq));
+        return theirs;
+      });
+      combine(call, call.recv, inputs, call.count);
+    } else {
+      publish(ring, seq, call.send, call.bytes);
+    }
+  });
 }
 
 void tree(CollectiveContext& context, const Call& call) {
   const std::size_t longest = reducing::associative(call.type) ? call.bytes : branch_bytes(context.shape(), call.bytes);
-  Lengths lengths(context, call);
-  rooted_by_tree(context, longest, [&]<class Ring>(std::uint64_t seq, Ring) {
-    reduce_up<Ring>(context, seq, call.root, call, call.count, call.recv, lengths);
+  rooted_by_tree(context, call, longest, [&](auto& ring, std::uint64_t seq, Lengths& lengths) {
+    reduce_up(context, ring, seq, call.root, call, call.count, call.recv, lengths);
   });
-  lengths.report();
 }
 
 void pipeline(CollectiveContext& context, const Call& call) {
@@ -42,17 +37,16 @@ void pipeline(CollectiveContext& context, const Call& call) {
   rooted_by_chunks(
       context, call, [&](std::size_t length) { return chunk_bytes(context, length); },
       [&](const Chunk& c) {
-        std::byte* const buffer =
-            context.my_buffer(c.tick, c.bytes, CollectiveContext::BufferUse::folded_by_readers, call.root);
+        std::byte* const buffer = context.rounds.my_buffer(c.tick, c.bytes, BufferUse::folded_by_readers, call.root);
         stage_in(context, buffer, in + c.at, c.bytes);
       },
       [](const Chunk&) {},
       [&](const Chunk& c) {
         const auto inputs = operands(context, in + c.at, [&](int r) {
-          context.wait_posted(r, c.tick);
-          return context.buffer(r, c.tick);
+          context.ticks.wait(r, c.tick);
+          return context.rounds.buffer(r, c.tick);
         });
-        return timed_reading(context, c.tick, -1, [&] { combine(call, out + c.at, inputs, c.bytes / element); });
+        return context.rounds.timed(c.tick, -1, [&] { combine(call, out + c.at, inputs, c.bytes / element); });
       });
 }
 
@@ -102,18 +96,14 @@ double direct_cost(const Shape& s, const Call& call) {
 double direct_blocks_cost(const Shape& s, const Call& call) { return constants::direct_blocks * direct_cost(s, call); }
 
 constexpr Algorithm rows[] = {
-    with_ready({"line", Collective::reduce, fits_line, line_cost, small<Lines>,
-                "payload in lines of the deep rings, the root reduces; up to 120 bytes"},
-               Lines::ready),
-    with_ready({"slots", Collective::reduce, fits_slot, slots_cost, small<Slots>,
-                "payload in slots, the root reduces; up to 4 KiB"},
-               Slots::ready),
-    with_ready({"tree", Collective::reduce, up_fits, up_cost, tree,
-                "payload along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
-               rings_ready),
-    with_ready({"pipeline", Collective::reduce, always, pipeline_cost, pipeline,
-                "chunks through copy buffers, the root reduces"},
-               chunks_ready),
+    {"line", Collective::reduce, fits_line, line_cost, RowBody(small<Lines>, ready<Lines>),
+     "payload in lines of the deep rings, the root reduces; up to 120 bytes"},
+    {"slots", Collective::reduce, fits_slot, slots_cost, RowBody(small<Slots>, ready<Slots>),
+     "payload in slots, the root reduces; up to 4 KiB"},
+    {"tree", Collective::reduce, up_fits, up_cost, RowBody(tree, rings_ready),
+     "payload along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
+    {"pipeline", Collective::reduce, always, pipeline_cost, RowBody(pipeline, chunks_ready),
+     "chunks through copy buffers, the root reduces"},
     {"partitioned", Collective::reduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::reduce, always, direct_cost, direct,

@@ -3,7 +3,7 @@
 // its blocks.
 #include "engine/base/out_of_memory.hpp"
 #include "engine/collectives/pieces/direct.hpp"
-#include "engine/collectives/pieces/slots.hpp"
+#include "engine/collectives/pieces/rings.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 #include "engine/memory/temporaries.hpp"
 
@@ -47,8 +47,8 @@ void slots(CollectiveContext& context, const Call& call) {
   all_by_slots(
       context, in, parts.count() * parts.element,
       [&](std::uint64_t seq) {
-        const std::byte* const ours = overlaps ? context.slot(context.rank(), seq) : in;
-        operands(context, ours + own.begin, [&](int r) { return context.slot(r, seq) + own.begin; });
+        const std::byte* const ours = overlaps ? context.slots.at(context.rank(), seq) : in;
+        operands(context, ours + own.begin, [&](int r) { return context.slots.at(r, seq) + own.begin; });
       },
       [&](std::uint64_t) { combine_bytes(call, call.recv, context.inputs(), own.size()); });
 }
@@ -59,34 +59,32 @@ void line(CollectiveContext& context, const Call& call) {
   const std::size_t bytes = parts.count() * parts.element;
   const auto* in = static_cast<const std::byte*>(call.send);
   const Slice own = parts.of(context.rank());
-  const std::uint64_t seq = context.next_line();
-  Lengths lengths(context, call, bytes);
-  std::byte* const mine = context.reserve_line(seq);
-  stage(mine, in, bytes);
-  context.publish_line(seq, bytes);
-  if (own.size()) {
+  rooted_by_ring<Lines>(context, {context, call, bytes}, [&](Lines& ring, std::uint64_t seq, Lengths& lengths) {
+    publish(ring, seq, in, bytes);
+    if (!own.size()) return;
     const bool overlaps = in == call.recv && own.begin > 0 && own.begin < own.size();  // our operand and our result
-    const auto inputs = operands(context, (overlaps ? mine : in) + own.begin, [&](int r) {
-      const std::byte* const theirs = context.wait_line(r, seq);
-      lengths.look(context.line_bytes(r, seq));
+    const std::byte* const ours = overlaps ? ring.at(context.rank(), seq) : in;
+    const auto inputs = operands(context, ours + own.begin, [&](int r) {
+      const std::byte* const theirs = ring.wait(r, seq);
+      lengths.look(ring.bytes(r, seq));
       return theirs + own.begin;
     });
     combine_bytes(call, call.recv, inputs, own.size());
-  }
-  context.finish_line(seq);
-  lengths.report();
+  });
 }
 
 // The first member reduces the whole vector into the slot that its children read on the way down.
 void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
   const Division parts(call, context);
-  const std::uint64_t up = context.next_slot(), down = context.next_slot();
+  Slots& slots = context.slots;
+  const std::uint64_t up = slots.next(), down = slots.next();
   Lengths lengths(context, call, parts.count() * parts.element);
-  void* const all = context.rank() == root ? context.reserve_slot(down) : nullptr;
-  reduce_up<Slots>(context, up, root, call, parts.count(), all, lengths);
-  scatter_parts_down<Slots>(context, down, root, all, call.recv, [&](int r) { return parts.at(r); }, lengths);
-  context.have_met_slots(up);
+  void* const all = context.rank() == root ? slots.reserve(down) : nullptr;
+  reduce_up(context, slots, up, root, call, parts.count(), all, lengths);
+  scatter_parts_down(
+      context, slots, down, root, all, call.recv, slots.payload, [&](int r) { return parts.at(r); }, lengths);
+  slots.have_met(up);
   lengths.report();
 }
 
@@ -110,7 +108,7 @@ void rounds(CollectiveContext& context, const Call& call) {
   const memory::Temporary aside(overlaps ? piece : 0);
   if (overlaps && !aside.data()) throw OutOfMemory();
   all_by_rounds(
-      context, call.bytes, divide_up(longest, piece), CollectiveContext::BufferUse::folded_by_readers,
+      context, call.bytes, divide_up(longest, piece), BufferUse::folded_by_readers,
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
@@ -121,8 +119,9 @@ void rounds(CollectiveContext& context, const Call& call) {
       [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
         const Slice mine = piece_of(me, k);
-        const auto inputs = operands(context, in + mine.begin,
-                                     [&](int r) { return context.buffer(r, tick) + ((me + p - r) % p - 1) * place; });
+        const auto inputs = operands(context, in + mine.begin, [&](int r) {
+          return context.rounds.buffer(r, tick) + ((me + p - r) % p - 1) * place;
+        });
         std::byte* const to = out + (mine.begin - own.begin);
         combine_bytes(call, overlaps ? aside.data() : to, inputs, mine.size());
         if (overlaps) put(to, aside.data(), mine.size());
@@ -134,7 +133,7 @@ void rounds(CollectiveContext& context, const Call& call) {
 void direct(CollectiveContext& context, const Call& call) {
   const Slice own = Division(call, context).of(context.rank());
   auto inputs = context.inputs();
-  for (int r = 0; r < context.size(); ++r) inputs[r] = context.send_of(r) + own.begin;
+  for (int r = 0; r < context.size(); ++r) inputs[r] = context.exchange.send_of(r) + own.begin;
   if (call.send != call.recv) {
     combine_bytes(call, call.recv, inputs, own.size());
     return finish_direct(context);

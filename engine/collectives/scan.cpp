@@ -4,7 +4,7 @@
 // published theirs, so that lower members run ahead. Longer ones go through rounds of copy buffers, or, of Scan, along
 // a chain of results that peers can reach: 1/p of the arithmetic, but p steps one after another.
 #include "engine/collectives/pieces/direct.hpp"
-#include "engine/collectives/pieces/slots.hpp"
+#include "engine/collectives/pieces/rings.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -21,20 +21,16 @@ void combine_own(const CollectiveContext& context, const Call& call, void* out, 
 // Members do not wait for those above them.
 template <class Ring>
 void from_below(CollectiveContext& context, const Call& call) {
-  const std::uint64_t seq = Ring::next(context);
-  const int me = context.rank();
-  Lengths lengths(context, call);
-  stage(Ring::reserve(context, seq), call.send, call.bytes);
-  Ring::publish(context, seq, call.bytes);
-  const auto inputs = context.inputs();
-  for (int r = 0; r < me; ++r) {
-    inputs[r] = Ring::wait(context, r, seq);
-    lengths.look(Ring::bytes(context, r, seq));
-  }
-  inputs[me] = call.send;
-  combine_own(context, call, call.recv, inputs, call.count);
-  Ring::finish(context, seq);
-  lengths.report();
+  rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
+    publish(ring, seq, call.send, call.bytes);
+    const auto inputs = context.inputs();
+    for (int r = 0; r < context.rank(); ++r) {
+      inputs[r] = ring.wait(r, seq);
+      lengths.look(ring.bytes(r, seq));
+    }
+    inputs[context.rank()] = call.send;
+    combine_own(context, call, call.recv, inputs, call.count);
+  });
 }
 
 void rounds(CollectiveContext& context, const Call& call) {
@@ -44,11 +40,11 @@ void rounds(CollectiveContext& context, const Call& call) {
   auto* out = static_cast<std::byte*>(call.recv);
   auto length = [&](std::size_t k) { return std::min(most, call.bytes - k * most); };
   all_by_rounds(
-      context, call.bytes, divide_up(call.bytes, most), CollectiveContext::BufferUse::folded_by_readers, length,
+      context, call.bytes, divide_up(call.bytes, most), BufferUse::folded_by_readers, length,
       [&](std::size_t k, std::byte* buffer) { stage_in(context, buffer, in + k * most, length(k)); },
       [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
-        const auto inputs = operands(context, in + k * most, [&](int r) { return context.buffer(r, tick); });
+        const auto inputs = operands(context, in + k * most, [&](int r) { return context.rounds.buffer(r, tick); });
         combine_own(context, call, out + k * most, inputs, length(k) / element);
       });
 }
@@ -73,11 +69,11 @@ void chain(CollectiveContext& context, const Call& call) {
     if (below < 0) {
       put(out + offset, own + offset, count * element);
     } else {
-      context.wait_posted(below, context.tick() + 1);
-      const void* const operands[] = {context.recv_of(below) + offset, own + offset};
+      context.ticks.wait(below, context.ticks.now() + 1);
+      const void* const operands[] = {context.exchange.recv_of(below) + offset, own + offset};
       combine(call, out + offset, operands, count);
     }
-    context.post_empty();
+    context.ticks.post_empty();
   }
   finish_direct(context);
 }
@@ -101,31 +97,20 @@ double chain_cost(const Shape& s, const Call& call) {
   return buffer_exchange(s) + (one / pieces + line_within(s, s.size)) * (pieces + s.size - 1);
 }
 
-constexpr Algorithm line_row(Collective collective) {
-  return {
-      "line",    collective,        fits_line,
-      line_cost, from_below<Lines>, "payload in lines of deep rings, who has those below combines; up to 120 bytes"};
-}
-constexpr Algorithm below_row(Collective collective) {
-  return {"below",    collective,        fits_slot,
-          below_cost, from_below<Slots>, "payload in slots, who has those below combines; up to 4 KiB"};
-}
-constexpr Algorithm rounds_row(Collective collective) {
-  return {"rounds", collective, always, rounds_cost, rounds, "rounds of copy buffers, everybody combines its own"};
-}
-
-constexpr Algorithm of_scan[] = {
-    line_row(Collective::scan),
-    below_row(Collective::scan),
-    rounds_row(Collective::scan),
-    {"chain", Collective::scan, always, chain_cost, chain,
+// Scan's; the last one is not Exscan's.
+template <Collective collective>
+constexpr Algorithm rows[] = {
+    {"line", collective, fits_line, line_cost, from_below<Lines>,
+     "payload in lines of deep rings, who has those below combines; up to 120 bytes"},
+    {"below", collective, fits_slot, below_cost, from_below<Slots>,
+     "payload in slots, who has those below combines; up to 4 KiB"},
+    {"rounds", collective, always, rounds_cost, rounds, "rounds of copy buffers, everybody combines its own"},
+    {"chain", collective, always, chain_cost, chain,
      "between user buffers: the result of the member below and our own operand", recv_buffers}};
-constexpr Algorithm of_exscan[] = {line_row(Collective::exscan), below_row(Collective::exscan),
-                                   rounds_row(Collective::exscan)};
 
 }  // namespace
 
-std::span<const Algorithm> scan_rows() { return of_scan; }
-std::span<const Algorithm> exscan_rows() { return of_exscan; }
+std::span<const Algorithm> scan_rows() { return rows<Collective::scan>; }
+std::span<const Algorithm> exscan_rows() { return std::span(rows<Collective::exscan>).first(3); }
 
 }  // namespace nearfield::collectives

@@ -9,36 +9,32 @@ namespace {
 
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
-  const std::uint64_t seq = Ring::next(context);
-  Lengths lengths(context, call);
-  if (context.rank() == call.root) {
-    const auto* in = static_cast<const std::byte*>(call.send);
-    stage(Ring::reserve(context, seq), in, call.bytes * context.size());
-    Ring::publish(context, seq, call.bytes * context.size());
-    put(call.recv, in + call.root * call.bytes, call.bytes);
-  } else {
-    const std::byte* const from = Ring::wait(context, call.root, seq);
-    const std::size_t bytes = Ring::bytes(context, call.root, seq) / std::size_t(context.size());
-    lengths.look(bytes);
-    put(call.recv, from + context.rank() * bytes, std::min(bytes, call.bytes));
-  }
-  Ring::finish(context, seq);
-  lengths.report();
+  rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
+    if (context.rank() == call.root) {
+      const auto* in = static_cast<const std::byte*>(call.send);
+      publish(ring, seq, in, call.bytes * context.size());
+      put(call.recv, in + call.root * call.bytes, call.bytes);
+    } else {
+      const std::byte* const from = ring.wait(call.root, seq);
+      const std::size_t bytes = ring.bytes(call.root, seq) / std::size_t(context.size());
+      lengths.look(bytes);
+      put(call.recv, from + context.rank() * bytes, std::min(bytes, call.bytes));
+    }
+  });
 }
 
 void tree(CollectiveContext& context, const Call& call) {
-  Lengths lengths(context, call);
-  rooted_by_tree(context, call.bytes * std::size_t(context.size()), [&]<class Ring>(std::uint64_t seq, Ring) {
-    scatter_down<Ring>(context, seq, call.root, call.send, call.recv, call.bytes, lengths);
-  });
-  lengths.report();
+  rooted_by_tree(context, call, call.bytes * std::size_t(context.size()),
+                 [&](auto& ring, std::uint64_t seq, Lengths& lengths) {
+                   scatter_down(context, ring, seq, call.root, call.send, call.recv, call.bytes, lengths);
+                 });
 }
 
 std::size_t length_of_pieces(const CollectiveContext& context, std::size_t bytes) {
   return std::min(round_bytes(context, bytes, context.size() - 1), chunk_bytes(context, bytes));
 }
 bool pieces_ready(CollectiveContext& context, const Call& call) {
-  return context.buffers_ready(divide_up(call.bytes, length_of_pieces(context, call.bytes)));
+  return context.rounds.ready(divide_up(call.bytes, length_of_pieces(context, call.bytes)));
 }
 
 void pipeline(CollectiveContext& context, const Call& call) {
@@ -55,7 +51,7 @@ void pipeline(CollectiveContext& context, const Call& call) {
   rooted_by_chunks(
       context, call, most,
       [&](const Chunk& c) {
-        std::byte* const buffer = context.my_buffer(c.tick, (p - 1) * place, CollectiveContext::BufferUse::copied);
+        std::byte* const buffer = context.rounds.my_buffer(c.tick, (p - 1) * place, BufferUse::copied);
         for (int i = 1; i < p; ++i)
           stage_in(context, buffer + (i - 1) * place, in + (me + i) % p * call.bytes + c.at, c.bytes);
       },
@@ -75,11 +71,11 @@ void direct(CollectiveContext& context, const Call& call) {
     for (int i = 1; i < p; ++i) {
       const int r = (me + i) % p;
       const auto part = root_share(context, call, r);
-      put(context.recv_of(r) + part.first, in + r * call.bytes + part.first, part.rest, store);
+      put(context.exchange.recv_of(r) + part.first, in + r * call.bytes + part.first, part.rest, store);
     }
     put(call.recv, in + me * call.bytes, call.bytes, store);
   } else {
-    put(call.recv, context.send_of(call.root) + me * exchanged_length(context, call.root),
+    put(call.recv, context.exchange.send_of(call.root) + me * exchanged_length(context, call.root),
         root_share(context, call, me).first, store);
   }
   finish_direct(context, call.root);
@@ -88,25 +84,21 @@ void direct(CollectiveContext& context, const Call& call) {
 void shares(CollectiveContext& context, const Call& call, int first, int last) {
   const auto store = store_for(context, 2 * call.bytes * std::size_t(context.size()));
   for (int r = first; r < last; ++r)
-    put(context.recv_of(r), context.send_of(call.root) + r * exchanged_length(context, call.root),
+    put(context.exchange.recv_of(r), context.exchange.send_of(call.root) + r * exchanged_length(context, call.root),
         exchanged_block(context, call.root, r), store);
 }
 
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call) * s.size); }
 
 constexpr Algorithm rows[] = {
-    with_ready({"line", Collective::scatter, all_fit_line, blocks::line, small<Lines>,
-                "all blocks in a line of the root's deep ring, up to 120 bytes together"},
-               Lines::ready),
-    with_ready({"slots", Collective::scatter, all_fit_slot, blocks::slots, small<Slots>,
-                "all blocks in the root's slot, up to 4 KiB together"},
-               Slots::ready),
-    with_ready({"tree", Collective::scatter, all_down_fit, down_cost, tree,
-                "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
-               rings_ready),
-    with_ready({"pipeline", Collective::scatter, buffer_has_places, blocks::pipeline, pipeline,
-                "a piece of every block through the root's copy buffers"},
-               pieces_ready),
+    {"line", Collective::scatter, all_fit_line, blocks::line, RowBody(small<Lines>, ready<Lines>),
+     "all blocks in a line of the root's deep ring, up to 120 bytes together"},
+    {"slots", Collective::scatter, all_fit_slot, blocks::slots, RowBody(small<Slots>, ready<Slots>),
+     "all blocks in the root's slot, up to 4 KiB together"},
+    {"tree", Collective::scatter, all_down_fit, down_cost, RowBody(tree, rings_ready),
+     "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
+    {"pipeline", Collective::scatter, buffer_has_places, blocks::pipeline, RowBody(pipeline, pieces_ready),
+     "a piece of every block through the root's copy buffers"},
     {"direct", Collective::scatter, always, blocks::direct, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
     {"together", Collective::scatter, always, together, nullptr,

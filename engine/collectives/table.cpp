@@ -7,7 +7,7 @@ namespace nearfield::collectives {
 
 namespace {
 
-using Buffer = context::CollectiveContext::Buffer;
+using Buffer = context::BufferExchange::Buffer;
 
 // Returns the buffer that peers may load or store. `own`: also the root's buffer that only the root copies, since
 // members may do each other's copies.
@@ -62,7 +62,7 @@ Compared compare_exchanged(const context::CollectiveContext& context, const Call
 }
 void report_exchanged(const context::CollectiveContext& context, const Call& call) {
   if (const Compared found = compare_exchanged(context, call); found.differ) [[unlikely]]
-    context.report_lengths(found.in_step);
+    context.calls.report_lengths(found.in_step);
 }
 
 // Returns the call as its row runs it: a vector that is longer than the root's is filled as far as that goes; blocks
@@ -87,9 +87,9 @@ bool run(context::CollectiveContext& context, const Algorithm& algorithm, const 
   if (!(algorithm.reach & send_buffers)) send.bytes = 0;
   if (!(algorithm.reach & recv_buffers)) recv.bytes = 0;
   const struct EndsExchange {
-    context::CollectiveContext& context;
-    ~EndsExchange() { context.end_exchange(); }
-  } ends{context};
+    context::BufferExchange& exchange;
+    ~EndsExchange() { exchange.end(); }
+  } ends{context.exchange};
   const std::uint64_t note = note_for_peers(call.bytes, in_place_at_root(context, call));
   if (algorithm.share) {
     const std::size_t parts = parts_of(context, call);
@@ -98,13 +98,12 @@ bool run(context::CollectiveContext& context, const Algorithm& algorithm, const 
       if (!compare_exchanged(context, call).differ)
         algorithm.share(context, as_sent(context, call), int(ranks.begin), int(ranks.end));
     };
-    // By reference, since an allocation could fail on this member alone.
-    if (!context.exchange_and_work(send, recv, note, parts, std::ref(work))) return false;
+    if (!context.exchange.work(send, recv, note, parts, work)) return false;
     report_exchanged(context, call);
     scatter_gaps(context, as_sent(context, call));
     return true;
   }
-  const bool reached = context.exchange_buffers(send, recv, note);
+  const bool reached = context.exchange.begin(send, recv, note);
   report_exchanged(context, call);
   if (!reached) return false;
   algorithm.run(context, as_sent(context, call));

@@ -13,30 +13,33 @@ enum Reach : std::uint8_t { staged = 0, send_buffers = 1, recv_buffers = 2, all_
 
 using team::Shape;
 
+// What a member does. `ready`, for a member that only gives: returns whether it can do its part now without waiting for
+// late members (choosing/leaving.hpp); nullptr: never.
+struct RowBody {
+  using Run = void (*)(context::CollectiveContext&, const Call&);
+  using Ready = bool (*)(context::CollectiveContext&, const Call&);
+  constexpr RowBody(Run run, Ready ready = nullptr) : run(run), ready(ready) {}
+  void operator()(context::CollectiveContext& context, const Call& call) const { run(context, call); }
+  Run run;
+  Ready ready;
+};
+
 struct Algorithm {
   const char* name;
   Collective collective;
   bool (*applies)(const Shape&, const Call&);
-  double (*cost)(const Shape&, const Call&);              // estimated nanoseconds (costs.hpp)
-  void (*run)(context::CollectiveContext&, const Call&);  // through collectives::run
+  double (*cost)(const Shape&, const Call&);  // estimated nanoseconds (costs.hpp)
+  RowBody run;                                // through collectives::run
   const char* about;
   Reach reach = staged;
-  // Instead of `run`: does the shares of ranks [first, last), on whichever member runs
-  // (context::CollectiveContext::work_together).
+  // Instead of `run`: does the shares of ranks [first, last), on whichever member runs (context/shared_work.hpp).
   void (*share)(context::CollectiveContext&, const Call&, int first, int last) = nullptr;
   // Returns whether a call may be worth a trial of this row (tuning/selector.hpp); nullptr: always.
   bool (*worth)(const Shape&, const Call&) = nullptr;
   // Lines that a rank and its peers take from each other, as a multiple of those of its send buffer
   // (choosing::left_behind); less for results that a peer has stored and that are only read later.
   double taken = 1;
-  // For a member that only gives: returns whether it can do its part now without waiting for late members
-  // (choosing/leaving.hpp). nullptr: never.
-  bool (*ready)(context::CollectiveContext&, const Call&) = nullptr;
 };
-constexpr Algorithm with_ready(Algorithm row, bool (*ready)(context::CollectiveContext&, const Call&)) {
-  row.ready = ready;
-  return row;
-}
 
 // Runs an algorithm. False, on all members: it needs buffers that are out of reach, and nothing has been moved.
 bool run(context::CollectiveContext& context, const Algorithm& algorithm, const Call& call);

@@ -1,44 +1,8 @@
 // Shared words of one context, and their writers. Every member owns one ContextControlBlock of each context; the first
 // member also owns the words that all of them write (ContextGate).
 //
-// All counters grow and are never reset, so members need not agree before they reuse them.
-//
-// Small messages: slots. Every small operation has a sequence number `seq`, equal on all members.
-//
-//   writer of s                                         reader of s
-//   waits until all readers are done with s - slots
-//   slot[s % slots]: payload, then seq = s (release)    waits until seq >= s (acquire), reads the payload
-//                                                       is done; rooted operation: slot_done = s (release)
-//                                                       all wait for all: it publishes s + 1 (release)
-//
-// Smallest messages of rooted operations: lines, a ring of the same protocol with shorter payload and more entries. A
-// root may be many operations ahead; it reads its readers' `line_done` once in half a ring.
-//
-// Large messages: rounds of copy buffers. Every round has a `tick`, equal on all members. A member fills a buffer,
-// writes its position to place[tick % buffers] and stores `posted = tick` (release); a reader stores `consumed = tick`
-// when it has read all buffers of that tick (rooted operations: every tick, others: the last one). staging.cpp draws
-// it. Wrong programs call with different lengths: place holds a hash of the member's length and of the tick, and a
-// reader that finds another one than its own reads the length from lengths[tick % buffers].
-//
-// Buffers of the user. In exchange n a member writes two remote buffers to exchange[n % 2] and posts; members read
-// them after the barrier of that tick. Two entries suffice: all have read those of exchange n when they post n + 1, and
-// n + 2, which reuses the words of n, comes after the barrier of n + 1.
-//
-// Work done together (CollectiveContext::work_together):
-//
-//   all members       publish their buffers, add one to the gate
-//   the last of them  parts = round << 32 | their number << 16
-//   running members   take a part (compare-and-swap on parts), do it, add one to `done`; until none is left
-//   all members       leave when `done` has reached the sum of all rounds' parts so far
-//
-// No member arrives in round n + 1 before it has left round n; it ignores `parts` with another round's number.
-//
-// Barriers. Small teams read one line of each member. Oversubscribed teams (more ranks than CPUs) use the gate: one
-// counter instead of p lines, and only the last to arrive wakes the sleepers. Large teams with a CPU for every member
-// meet along a tree (team/tree.hpp), in which every word has one writer:
-//
-//   a member   waits until `gathered` of each child is n, stores its own (the root does not)
-//              waits until `released` of its parent is n, stores its own
+// All counters grow and are never reset, so members need not agree before they reuse them. The protocols are drawn in
+// connector.hpp, rounds.hpp, buffer_exchange.hpp, shared_work.hpp and barrier.hpp.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -52,45 +16,60 @@ namespace nearfield::context {
 
 using team::line;
 
-inline constexpr unsigned slots = 16, lines = 128;
-inline constexpr std::size_t slot_payload = 4096;  // bytes
+inline constexpr std::size_t line_payload = line - 8, slot_payload = 4096;  // bytes
 inline constexpr unsigned buffers = 4;
 inline constexpr std::uint64_t no_staging = 1;
 // Where a member should have published a length, and has not: it runs another row.
 inline constexpr std::size_t no_length = ~std::size_t{0};
-// Of a member's last calls; more than it can be ahead of those that wait for it, by slots, lines and buffers together.
+// Of a member's last calls; more than it can be ahead of those that wait for it, by rings and buffers together.
 inline constexpr unsigned calls_known = 256;
 // Bytes of a member's own buffers for rounds, allocated at the team's first rounds.
 constexpr std::size_t staging_bytes(std::size_t buffer_bytes) { return buffers * buffer_bytes; }
 
-struct alignas(line) Slot {
-  Atomic<std::uint64_t> seq;        // owner
-  std::uint64_t bytes;              // owner, published by seq: length of the payload
-  std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
+// Records whose payload and number share cache lines: a reader finds both at once. `more`: entries that a writer wants
+// beyond one when it waits for them.
+template <unsigned count, std::size_t bytes, unsigned more>
+struct RingControlBlock {
+  static constexpr unsigned entries = count, batch = more, length_bits = 16;
+  static constexpr std::size_t payload_bytes = bytes;
+  alignas(line) Atomic<std::uint64_t> consumed;  // owner: it has read what it wants of all records up to this number
+  struct alignas(line) {
+    Atomic<std::uint64_t> head;                             // owner: number << length_bits | bytes of the payload
+    alignas(bytes % 16 ? 8 : 16) std::byte payload[bytes];  // owner, published by head
+  } record[count];
 };
 
-struct BufferExchange {
+// Where a buffer of a round lies.
+struct BufferPlace {
+  static constexpr std::uint64_t kind_bits = 3, sampled_bit = 4, returned_bit = 8;
+  static constexpr unsigned sum_shift = 48;
+  // Offset in the segment, a multiple of 64; below it the bits above; above it a hash of the writer's length and of the
+  // tick.
+  std::uint64_t word;
+  std::size_t offset() const { return word & ((std::uint64_t{1} << sum_shift) - 64); }
+  std::size_t kind() const { return word & kind_bits; }  // of stores that have filled it
+  bool sampled() const { return word & sampled_bit; }    // the writer asks for the time of reading
+  bool returned() const { return word & returned_bit; }  // it lies in the other's segment
+  bool of(std::size_t length, std::uint64_t tick) const { return word >> sum_shift == sum(length, tick); }
+  static constexpr std::uint64_t sum(std::size_t length, std::uint64_t tick) {
+    return ((length + tick * 0xc2b2ae3d27d4eb4f) * 0x9e3779b97f4a7c15) >> sum_shift;
+  }
+};
+
+struct ExchangedBuffers {
   reach::RemoteBuffer send, recv;
   std::uint64_t note;  // number of the exchange << 48 | further information for peers, defined by the algorithm
 };
 
-struct alignas(line) Line {
-  Atomic<std::uint64_t> seq;    // owner: sequence number << 8 | bytes of the payload
-  std::byte payload[line - 8];  // owner, published by seq
-};
-inline constexpr std::size_t line_payload = sizeof(Line::payload);
-
 struct ContextControlBlock {
   alignas(line) Atomic<std::uint64_t> posted;  // owner
   Atomic<std::uint64_t> staging;               // owner, published by posted: offset of the staging area, or no_staging
-  std::uint64_t place[buffers];                // owner, published by posted: CollectiveContext::place_of
-  BufferExchange exchange[2];                  // owner, published by posted
-  alignas(line) Atomic<std::uint64_t> consumed;   // owner
-  Atomic<std::uint64_t> reading[buffers];         // owner: tick << 24 | clock ticks that reading its buffers took
-  alignas(line) Atomic<std::uint64_t> slot_done;  // owner
-  alignas(line) Atomic<std::uint64_t> line_done;  // owner
-  alignas(line) Atomic<std::uint64_t> gathered;   // owner
-  alignas(line) Atomic<std::uint64_t> released;   // owner
+  BufferPlace place[buffers];                  // owner, published by posted
+  ExchangedBuffers exchange[2];                // owner, published by posted
+  alignas(line) Atomic<std::uint64_t> consumed;  // owner
+  Atomic<std::uint64_t> reading[buffers];        // owner: tick << 24 | clock ticks that reading its buffers took
+  alignas(line) Atomic<std::uint64_t> gathered;  // owner
+  alignas(line) Atomic<std::uint64_t> released;  // owner
   // Owner: its call (collectives::pack), 0: none; for reports only.
   alignas(line) Atomic<std::uint64_t> doing;
   Atomic<std::uint64_t> calls;                // owner: number of collective calls that it has begun
@@ -101,8 +80,8 @@ struct ContextControlBlock {
   Atomic<std::uint64_t> awaits_value;
   std::uint64_t lengths[buffers];  // owner, published by posted: bytes of its vector or block in that tick's operation
   reach::AttachAgreement::ControlBlock settling;
-  Line small[lines];
-  Slot slot[slots];
+  RingControlBlock<128, line_payload, 64> lines;
+  RingControlBlock<16, slot_payload, 0> slots;
 };
 static_assert(offsetof(ContextControlBlock, consumed) == line);  // a reader at a barrier finds all of these in one line
 
@@ -110,10 +89,10 @@ struct ContextGate {
   alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per barrier (acq_rel)
   alignas(line) Atomic<std::uint32_t> sleepers;  // number of members asleep that await all: each counts itself
   waiting::WakeWord wake_word;                   // of members that wait for all: the member that completes the barrier
-  // round << 32 | number of parts << 16 | next part (CollectiveContext::work_together). The last member to arrive
+  // round << 32 | number of parts << 16 | next part (shared_work.hpp). The last member to arrive
   // begins a round, and its number of parts counts; all take parts by compare-and-swap.
   alignas(line) Atomic<std::uint64_t> parts;
-  Atomic<std::uint64_t> verdict;             // round << 2 | Verdict, any member that takes a part, before `done`
+  Atomic<std::uint64_t> verdict;  // round << 2 | BufferExchange::Verdict, any member that takes a part, before `done`
   alignas(line) Atomic<std::uint64_t> done;  // parts done so far in all rounds; each member adds its own
 };
 

@@ -46,7 +46,7 @@ std::unique_ptr<ContextPool::TaskQueue> ContextPool::make_lane(unsigned number) 
   auto lane = std::make_unique<TaskQueue>(team_, number);
   lane->contexts = this;
   lane->context.prepare();
-  lane->context.join_tree();
+  lane->context.barrier.join_tree();
   return lane;
 }
 
@@ -107,14 +107,11 @@ bool ContextPool::any_reserved() {
 void ContextPool::meet(std::span<const std::uint64_t> mine,
                        FunctionRef<void(int member, std::size_t i, std::uint64_t theirs)> see) {
   CollectiveContext& first = team_.context();
-  const std::uint64_t seq = first.next_slot();
-  std::memcpy(first.reserve_slot(seq), mine.data(), mine.size_bytes());
-  first.publish_slot(seq, mine.size_bytes());
-  first.meet_slots(seq);
+  const std::uint64_t seq = first.slots.allgather(mine.data(), mine.size_bytes());
   for (int r = 0; r < team_.size(); ++r)
     for (std::size_t i = 0; i < mine.size(); ++i) {
       std::uint64_t theirs;
-      std::memcpy(&theirs, first.slot(r, seq) + i * sizeof theirs, sizeof theirs);
+      std::memcpy(&theirs, first.slots.at(r, seq) + i * sizeof theirs, sizeof theirs);
       see(r, i, theirs);
     }
 }
@@ -180,7 +177,7 @@ void ContextPool::finish() {
 
 // Runs on the task's fiber: finds all members' control blocks of this context.
 void ContextPool::join(TaskQueue& lane) {
-  lane.context.suspend_by(lane.fiber);
+  lane.context.waits.suspend_by(lane.fiber);
   const Team& team = team_;
   lane.context.place_control_block(
       team.rank(), &words_at<PoolControlBlock>(team, team.rank(), words_).context[lane.context.number() - 1]);
@@ -188,7 +185,7 @@ void ContextPool::join(TaskQueue& lane) {
     std::uint64_t offset = 0;
     // SYNC: further-words
     auto published = [&] { return (offset = team.words(r).contexts.load(std::memory_order_acquire)) != 0; };
-    lane.context.wait_until(published, [r](int m) { return m == r; });
+    lane.context.waits.wait_until(published, [r](int m) { return m == r; });
     auto& theirs = words_at<PoolControlBlock>(team, r, offset);
     lane.context.place_control_block(r, &theirs.context[lane.context.number() - 1]);
     if (r == 0) lane.context.place_gate(&theirs.gate[lane.context.number() - 1]);
@@ -200,7 +197,7 @@ void ContextPool::TaskQueue::run() {
   while (first) {
     Task& pending = *first;
     try {
-      context.suspend_by(fiber);
+      context.waits.suspend_by(fiber);
       if (!joined) contexts->join(*this);
       pending.run(context);
     } catch (const OutOfMemory&) {
@@ -209,7 +206,7 @@ void ContextPool::TaskQueue::run() {
     } catch (...) {
       pending.error_ = std::current_exception();
     }
-    context.leave();
+    context.calls.leave();
     first = pending.next_;
     // SYNC: completed; the owner may destroy the task from here on
     pending.completed_.store(true, std::memory_order_release);

@@ -77,7 +77,7 @@ class ContextPool {
   struct TaskQueue final : fibers::Lane {
     TaskQueue(Team& team, unsigned number) : context(team, number) {}
     void run() override;
-    void publish_awaited() override { context.publish_awaited(); }
+    void publish_awaited() override { context.waits.publish_awaited(); }
     CollectiveContext context;
     ContextPool* contexts = nullptr;
     bool joined = false;

@@ -1,39 +1,99 @@
-// Waits of contexts, for the files that implement them.
+// Waits of a context, and whom its stores wake.
+//
+//   who waits    looks; then sleeps, having told which word it awaits (MemberControlBlock::awaits); or, on a fiber,
+//                suspends the body, which need not know, and whose process tells the same when it sleeps
+//   who stores   wakes those that await that word, up to that value
+//
+// Only bodies wait in further contexts. A wake that is missed costs a nap (waiting/wait.hpp).
 #pragma once
-#include "engine/context/context.hpp"
+#include "engine/context/call_log.hpp"
+#include "engine/waiting/wait.hpp"
+
+namespace nearfield::fibers {
+class Fiber;
+}
 
 namespace nearfield::context {
 
-// Waits until `flag()`. `lacking(member)`: returns whether we wait for that member (slow path only).
-template <class Flag, class Lacking>
-inline void CollectiveContext::wait(Flag flag, Lacking lacking, Awaited awaited) {
-  if (flag()) return;
-  if (!fiber_ && !process_.policy().oversubscribed) {
-    processor::pause();
-    if (waiting::spin(64, flag)) return;
+struct AwaitedWord {
+  std::uint32_t whom;  // rank + 1, or `everybody`
+  What what = What::gate;
+  std::uint64_t value = 0;
+};
+
+class Waits {
+ public:
+  Waits(const ContextMembers& members, CallLog& calls) : members_(members), calls_(calls) {}
+
+  // Waits until `flag()`. `lacking(member)`: returns whether we wait for that member (slow path only).
+  template <class Flag, class Lacking>
+  void wait(Flag flag, Lacking lacking, AwaitedWord awaited) {
+    if (flag()) return;
+    if (!fiber_ && !policy_.oversubscribed) {
+      processor::pause();
+      if (waiting::spin(64, flag)) return;
+    }
+    wait_on(flag, lacking, awaited);
   }
-  wait_on(flag, lacking, awaited);
-}
+  // Waits until that word of a member is at least `value`.
+  template <class Lacking>
+  void wait_for(int member, const Atomic<std::uint64_t>& word, What what, std::uint64_t value, Lacking lacking) {
+    // SYNC: published, consumed, gathered, released
+    wait([&] { return word.load(std::memory_order_acquire) >= value; }, lacking,
+         {std::uint32_t(member + 1), what, value});
+  }
+  void wait_for(int member, const Atomic<std::uint64_t>& word, What what, std::uint64_t value) {
+    wait_for(member, word, what, value, [&](int m) { return m == member; });
+  }
+  // The same for a flag that others may set without waking us.
+  void wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks) {
+    wait(flag, lacks, {everybody, What::unrung});
+  }
+  // How long one that could go on without late members looks whether they come, ns: what it leaves behind progresses
+  // only in its next call.
+  std::uint64_t patience() const { return policy_.oversubscribed ? 5'000'000 : 200'000; }
+  // Called by long waits now and then, `elapsed` ns after they began: throws if the wait is in vain, and informs the
+  // hang reporter.
+  void inspect(std::uint64_t elapsed, FunctionRef<bool(int)> lacks);
 
-template <class Flag, class Lacking>
-[[gnu::noinline]] void CollectiveContext::wait_on(Flag flag, Lacking lacking, Awaited awaited) {
-  auto lacks = [](void* argument, int member) { return (*static_cast<Lacking*>(argument))(member); };
-  auto there = [](void* argument) { return (*static_cast<Flag*>(argument))(); };
-  if (fiber_) return suspend(there, &flag, lacks, &lacking, awaited);
-  wait_in_place(flag, lacks, &lacking, awaited);
-}
+  // Wakes members that await that word of ours.
+  void wake(What what, std::uint64_t value) {
+    if (fiber_) [[unlikely]] {
+      wake_suspended(std::uint32_t(members_.rank + 1), what, value);
+      if (members_.number) return;
+    }
+    if (own_.watched.load(std::memory_order_relaxed) != 0) wake_sleepers(what, value);
+  }
+  void wake_everybody();
 
-// On the stack of the thread that waits.
-template <class Flag>
-inline void CollectiveContext::wait_in_place(Flag flag, bool (*lacking)(void*, int), void* argument, Awaited awaited) {
-  const bool everyone = awaited.whom == everybody, unrung = awaited.what == What::unrung;
-  waiting::wait_slowly(process_.policy(), flag,
-                       {.others = process_.progress(),
-                        .inspect = [&](std::uint64_t elapsed) { inspect(elapsed, lacking, argument); },
-                        .word = everyone ? &gate_->wake_word : &own_->wake_word,
-                        .publish = [&](bool asleep) { publish_asleep(asleep, awaited); },
-                        .one_event = everyone && !unrung,
-                        .longest_nap = unrung ? waiting::short_nap : ~std::uint64_t{0}});
-}
+  // From now on waits suspend the body that runs on that fiber.
+  void suspend_by(fibers::Fiber* fiber) { fiber_ = fiber; }
+  void publish_awaited();  // publishes what the suspended body awaits, to members that may wake us
+
+ private:
+  template <class Flag, class Lacking>
+  [[gnu::noinline]] void wait_on(Flag flag, Lacking lacking, AwaitedWord awaited) {
+    if (fiber_) return suspend(flag, lacking, awaited);
+    const bool everyone = awaited.whom == everybody, unrung = awaited.what == What::unrung;
+    waiting::wait_slowly(policy_, flag,
+                         {.others = members_.process.progress(),
+                          .inspect = [&](std::uint64_t elapsed) { inspect(elapsed, lacking); },
+                          .word = everyone ? &members_.gate->wake_word : &own_.wake_word,
+                          .publish = [&](bool asleep) { publish_asleep(asleep, awaited); },
+                          .one_event = everyone && !unrung,
+                          .longest_nap = unrung ? waiting::short_nap : ~std::uint64_t{0}});
+  }
+  void suspend(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks, AwaitedWord awaited);
+  void publish_asleep(bool asleep, AwaitedWord awaited);
+  void wake_sleepers(What what, std::uint64_t value);
+  void wake_suspended(std::uint32_t awaited, What what, std::uint64_t value);
+
+  const ContextMembers& members_;
+  CallLog& calls_;
+  const waiting::Policy& policy_ = members_.process.policy();
+  MemberControlBlock& own_ = members_.team.words(members_.rank);
+  fibers::Fiber* fiber_ = nullptr;
+  AwaitedWord awaited_{};  // the suspended body's
+};
 
 }  // namespace nearfield::context

@@ -301,7 +301,7 @@ std::unique_ptr<Team> TeamCreation::finish() {
   const Plan& plan = team_->plan();
   team_->shape_ = {size_,           plan.ranks_per_cpu, plan.meeting, plan.one_group != 0, plan.buffer_bytes,
                    int(plan.group), int(plan.package),  plan.machine, plan.states};
-  team_->context().join_tree();
+  team_->context().barrier.join_tree();
   return std::move(team_);
 }
 

@@ -2,7 +2,7 @@
 //
 // A thread that sleeps while bodies are suspended is woken by the members that they await:
 //
-//   sleeper, in WakeWord::sleep                  member that a body awaits (CollectiveContext::wake_suspended)
+//   sleeper, in WakeWord::sleep                  member that a body awaits (Waits::wake_suspended)
 //   seen = wake word
 //   each body's `awaits` = member, word, value   its word = value (release)
 //   asleep_on = offset of wake word (release)    asleep_on != 0 and the body awaits this value (acquire) ?

@@ -36,18 +36,7 @@ struct MemberControlBlock {
 enum Break : std::uint32_t { unbroken, by_failure, by_lengths };
 inline constexpr std::uint64_t no_contexts = 1;
 inline constexpr std::uint32_t everybody = ~0u;
-enum class What : std::uint32_t {
-  gate,
-  slot,
-  slot_done,
-  line,
-  line_done,
-  posted,
-  consumed,
-  gathered,
-  released,
-  unrung
-};
+enum class What : std::uint32_t { gate, record, posted, consumed, gathered, released, unrung };
 
 // The first member decides it, the others read it after creation.
 struct Plan {

@@ -12,7 +12,7 @@ namespace nearfield::team {
 
 struct ProcessHeader : reach::SegmentHeader {
   // Owner, while bodies of its operations are suspended: offset of the futex word that it sleeps on, 0: awake. Members
-  // that have done what such a body awaits notify that word (CollectiveContext::wake_suspended).
+  // that have done what such a body awaits notify that word (context::Waits::wake).
   alignas(128) Atomic<std::uint64_t> asleep_on;
   waiting::WakeWord progress_thread;  // whoever wakes the thread that goes on where the rank does not
 

@@ -90,7 +90,7 @@ void Team::report_break(const std::string& doing) {
   throw Broken(text + ", rank " + std::to_string(rank_) + " was " + doing);
 }
 
-void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context) {
+void Team::inspect(FunctionRef<std::string()> doing, FunctionRef<bool(int)> lacks) {
   if (revoked() || (user && user->abandoned())) throw Revoked("the communicator was revoked");
   for (const MemberControlBlock* const member : member_) {
     if (member->broken_off.load(std::memory_order_acquire) == Break::unbroken) continue;  // SYNC: broken-off
@@ -100,7 +100,7 @@ void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int)
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !peer_[r]->gone()) continue;
     // A peer that has left MPI by MPI_Finalize is an error only if we still wait for it.
-    if (peer_[r]->left() && !lacking(context, r)) continue;
+    if (peer_[r]->left() && !lacks(r)) continue;
     {
       const std::lock_guard lock(process_.reach().mutex);
       process_.reach().part(*peer_[r]);

@@ -128,9 +128,8 @@ class Team {
   TeamUser* user = nullptr;
   // The user goes, but operations are under way or planned: no wait asks it any more.
   void orphan();
-  // Throws if a wait is in vain. `lacking(context, member)`: returns whether we wait for that member. `doing`:
-  // describes our call.
-  void inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context);
+  // Throws if a wait is in vain. `lacks(member)`: returns whether we wait for that member. `doing`: describes our call.
+  void inspect(FunctionRef<std::string()> doing, FunctionRef<bool(int)> lacks);
 
  private:
   Team(Process& process, int rank, int size);

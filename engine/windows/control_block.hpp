@@ -43,7 +43,7 @@ inline constexpr std::uint32_t urgent = 1u << 31;  // added to for_lock: an urge
 
 constexpr int target_of(std::uint32_t what) { return int((what & ~urgent) - for_lock); }  // pre: for a lock
 
-// For hang reports (CollectiveContext::enter): codes of waits in a window, above those of collective calls.
+// For hang reports (CallLog::enter): codes of waits in a window, above those of collective calls.
 constexpr std::uint64_t doing(std::uint32_t what) { return std::uint64_t{0xff} << 56 | what; }
 constexpr bool is_of_window(std::uint64_t doing) { return doing >> 56 == 0xff; }
 std::string describe(std::uint64_t doing);

@@ -14,12 +14,7 @@ bool reached(const Atomic<std::uint32_t>& counter, std::uint32_t number) {
 
 // ---------------------------------------------------------------- all members
 
-void Window::meet() {
-  const std::uint64_t seq = context_.next_slot();
-  context_.reserve_slot(seq);
-  context_.publish_slot(seq, 0);
-  context_.meet_slots(seq);
-}
+void Window::meet() { context_.slots.allgather(nullptr, 0); }
 
 bool Window::fence(bool opens, bool meets) {
   if (!idle()) return false;

@@ -48,7 +48,7 @@ Window::Window(std::unique_ptr<team::Team> team, HeldLocks& held, const Memory& 
 
 // Keeps our control block allocated, since others may be using it; close() frees it.
 Window::~Window() {
-  if (exchanged_) context_.end_exchange();
+  if (exchanged_) context_.exchange.end();
   team::Team::close(std::move(team_));
 }
 
@@ -73,14 +73,12 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
     own.able = 1;
   }
   if (lies == Lies::in_segment && mine.bytes) own.memory = std::uint64_t(mine.base - process.segment().base());
-  const std::uint64_t seq = context_.next_slot();
-  std::memcpy(context_.reserve_slot(seq), &own, sizeof own);
-  context_.publish_slot(seq, sizeof own);
-  context_.meet_slots(seq);
+  const std::uint64_t seq = context_.slots.allgather(&own, sizeof own);
   bool able = true;
   for (int m = 0; m < size_; ++m) {
     MemberDescription theirs;
-    std::memcpy(&theirs, m == rank_ ? reinterpret_cast<const std::byte*>(&own) : context_.slot(m, seq), sizeof theirs);
+    std::memcpy(&theirs, m == rank_ ? reinterpret_cast<const std::byte*>(&own) : context_.slots.at(m, seq),
+                sizeof theirs);
     able &= theirs.able != 0;
     always_locked_ |= !theirs.barriers;
     std::byte* const segment = team_->segment_of(m);
@@ -96,12 +94,12 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
     for (int m = 0; m < size_; ++m) memory_[std::size_t(m)] = known[std::size_t(m)];
   if (lies != Lies::anywhere) return true;
   exchanged_ = true;
-  if (!context_.exchange_buffers({}, {mine.base, mine.bytes}, 0)) {
+  if (!context_.exchange.begin({}, {mine.base, mine.bytes}, 0)) {
     why = "its memory cannot be reached by all of its ranks";
     return false;
   }
   for (int m = 0; m < size_; ++m)
-    if (m != rank_) memory_[std::size_t(m)].base = context_.recv_of(m);
+    if (m != rank_) memory_[std::size_t(m)].base = context_.exchange.recv_of(m);
   return true;
 }
 
@@ -126,14 +124,13 @@ void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool
   const waiting::Policy& policy = team_->process().policy();
   if (waiting::spin(policy.oversubscribed ? 1 : 65, flag)) return;
   const struct Doing {
-    context::CollectiveContext& context;
-    ~Doing() { context.leave(); }
-  } doing_it{context_};
-  context_.enter(doing(what));
-  const auto lacking = [](void* lacks, int member) { return (*static_cast<FunctionRef<bool(int)>*>(lacks))(member); };
+    context::CallLog& calls;
+    ~Doing() { calls.leave(); }
+  } doing_it{context_.calls};
+  context_.calls.enter(doing(what));
   waiting::wait_slowly(policy, flag,
                        {.others = team_->process().progress(),
-                        .inspect = [&](std::uint64_t elapsed) { context_.inspect(elapsed, lacking, &lacks); },
+                        .inspect = [&](std::uint64_t elapsed) { context_.waits.inspect(elapsed, lacks); },
                         .word = &words(rank_).wake_word,
                         .publish = [&](bool asleep) { publish_asleep(asleep, what, ticket); }});
 }

@@ -127,9 +127,9 @@ bool in_step(CollectiveContext& context) {
   Call call{Collective::allreduce, 4, &one, &sum, 0, 1};
   call.type = reducing::Type::u32;
   call.fold = reducing::fold(call.op, call.type);
-  context.enter_collective(pack(call));
+  context.calls.enter_collective(pack(call));
   run(context, algorithms(Collective::allreduce)[0], call);
-  context.leave();
+  context.calls.leave();
   return sum == std::uint32_t(context.size()) || (std::fprintf(stderr, "out of step\n"), false);
 }
 
@@ -180,10 +180,10 @@ bool by_rows(Process& process, PageBootstrap& bootstrap, int rank, int size, boo
         each_case(size, Collective(o), shorter, longer, [&](const Case& c) {
           CollectiveContext& context = teams.team->context();
           all_good &= right(process, c, row.name, rank, size, [&](const Call& call) {
-            context.enter_collective(pack(call));
+            context.calls.enter_collective(pack(call));
             const struct Leaves {
               CollectiveContext& context;
-              ~Leaves() { context.leave(); }
+              ~Leaves() { context.calls.leave(); }
             } leaves{context};
             if (!run(context, row, call)) std::fprintf(stderr, "out of reach\n");
           });
@@ -226,10 +226,10 @@ bool by_choice(Process& process, PageBootstrap& bootstrap, int rank, int size) {
     choosing::Chooser chooser;
     chooser.serve(context.team());
     const bool good = right(process, c, "chosen", rank, size, [&](const Call& call) {
-      context.enter_collective(pack(call));
+      context.calls.enter_collective(pack(call));
       const struct Leaves {
         CollectiveContext& context;
-        ~Leaves() { context.leave(); }
+        ~Leaves() { context.calls.leave(); }
       } leaves{context};
       chooser.perform(context, call);
     });

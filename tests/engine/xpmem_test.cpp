@@ -155,8 +155,8 @@ TEST(Xpmem, IsNotAskedForWhatItCannotMap) {
     auto team = creation::create_team(process, rank, size, bootstrap);
     if (!team) return false;
     auto* const nobodys = static_cast<std::byte*>(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if ((*team)->context().exchange_buffers({rank ? nobodys : testing::file_memory(bytes), bytes}, {}, 0)) return false;
-    (*team)->context().end_exchange();
+    if ((*team)->context().exchange.begin({rank ? nobodys : testing::file_memory(bytes), bytes}, {}, 0)) return false;
+    (*team)->context().exchange.end();
     if (xpmem_stand_in_pieces() > 1) return false;
     bool reached = false;
     auto* const send = testing::file_memory(bytes);

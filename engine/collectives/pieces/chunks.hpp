@@ -31,7 +31,7 @@ void look_at_senders(const CollectiveContext& context, const Call& call, const C
   bool in_step = true;
   for (int r = 0; r < context.size(); ++r) {
     if (r == call.root) continue;
-    const std::size_t theirs = context.published_length(r, chunk.tick);
+    const std::size_t theirs = context.rounds.published_length(r, chunk.tick);
     if (theirs == call.bytes) [[likely]]
       continue;
     lengths.look(theirs);
@@ -39,7 +39,7 @@ void look_at_senders(const CollectiveContext& context, const Call& call, const C
   }
   if (in_step) [[likely]]
     return;
-  context.report_lengths(false);
+  context.calls.report_lengths(false);
 }
 
 // Runs a rooted operation by chunks of most(length) bytes. write(chunk) fills our buffer; keep(chunk) does the root's
@@ -49,15 +49,15 @@ template <class Most, class Write, class Keep, class Read>
 void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, Write write, Keep keep, Read read) {
   const bool root = context.rank() == call.root, root_writes = operation(call.collective).gives.who == Who::root;
   const bool writes = root == root_writes;
-  context.begin_rooted_rounds(call.bytes);
-  const std::uint64_t first = context.tick() + 1;
+  context.rounds.begin_rooted(call.bytes);
+  const std::uint64_t first = context.ticks.now() + 1;
   Lengths lengths(context, call);
   std::size_t length = call.bytes;
   if (root_writes && !writes) {
-    context.wait_posted(call.root, first);
-    length = context.published_length(call.root, first);
+    context.ticks.wait(call.root, first);
+    length = context.rounds.published_length(call.root, first);
     if (length == context::no_length) [[unlikely]]
-      context.report_lengths(false);
+      context.calls.report_lengths(false);
     lengths.look(length);
   }
   const std::size_t most_bytes = most(length), chunks = divide_up(length, most_bytes);
@@ -65,51 +65,43 @@ void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, W
     const Chunk chunk = clipped(length, most_bytes, c, call.bytes, first + c);
     if (writes) {
       // In the first rounds the buffers' readers are those of an earlier operation, which may be any members.
-      if (root_writes || c < context::buffers) context.wait_buffer_free(chunk.tick);
-      else context.wait_consumed(call.root, chunk.tick - context::buffers);
+      if (root_writes || c < context::buffers) context.ticks.claim(chunk.tick);
+      else context.ticks.wait_consumed(call.root, chunk.tick - context::buffers);
       write(chunk);
-      context.post(chunk.tick);
+      context.rounds.post(chunk.tick);
     }
     if (root) keep(chunk);
     if (!writes) {
-      context.report_reading(chunk.tick, read(chunk));
+      context.rounds.report_reading(chunk.tick, read(chunk));
       if (!root_writes && c == 0) look_at_senders(context, call, chunk, chunks, most, lengths);
-      context.consume(chunk.tick);
+      context.ticks.consume(chunk.tick);
     }
   }
   copying::fence();
-  context.advance(chunks);
-  if (writes) context.consume(context.tick());
+  context.ticks.advance(chunks);
+  if (writes) context.ticks.consume(context.ticks.now());
   lengths.report();
 }
 
 // Returns whether a writer could do its part before the readers come.
 inline bool chunks_ready(CollectiveContext& context, const Call& call) {
-  return context.buffers_ready(divide_up(call.bytes, chunk_bytes(context, call.bytes)));
-}
-
-// Calls read(). Returns how long it takes if the writer measures; `member`: the writer, -1: all members.
-template <class Read>
-std::uint64_t timed_reading(const CollectiveContext& context, std::uint64_t tick, int member, Read read) {
-  const std::uint64_t begun = context.begin_reading(tick, member);
-  read();
-  return begun ? processor::ticks_since(begun) : 0;
+  return context.rounds.ready(divide_up(call.bytes, chunk_bytes(context, call.bytes)));
 }
 
 // Returns the part of our chunk that the member has.
 template <class Most>
 Chunk of_sender(const CollectiveContext& context, const Call& call, int member, const Chunk& chunk, Most most) {
-  const std::size_t length = context.published_length(member, chunk.tick);
+  const std::size_t length = context.rounds.published_length(member, chunk.tick);
   if (length == call.bytes) [[likely]]
     return chunk;
   return clipped(length, most(length), chunk.index, call.bytes, chunk.tick);
 }
 
-// Waits for a chunk of `member` and calls copy(from) with its buffer. Returns as timed_reading.
+// Waits for a chunk of `member` and calls copy(from) with its buffer. Returns as Rounds::timed.
 template <class Copy>
 std::uint64_t read_chunk(CollectiveContext& context, int member, const Chunk& chunk, Copy copy) {
-  context.wait_posted(member, chunk.tick);
-  return timed_reading(context, chunk.tick, member, [&] { copy(context.buffer(member, chunk.tick)); });
+  context.ticks.wait(member, chunk.tick);
+  return context.rounds.timed(chunk.tick, member, [&] { copy(context.rounds.buffer(member, chunk.tick)); });
 }
 // Copies a chunk to `to` from the buffer of `member`, where it lies at `place`.
 inline std::uint64_t read_chunk(CollectiveContext& context, int member, const Chunk& chunk, std::size_t place,

@@ -11,19 +11,16 @@
 namespace nearfield::collectives {
 
 // Returns when the work of all members is done and visible.
-inline void finish_direct(CollectiveContext& context) {
-  context.post_empty();
-  context.meet(context.tick());
-}
+inline void finish_direct(CollectiveContext& context) { context.ticks.barrier(); }
 
 inline void finish_direct(CollectiveContext& context, int root) {
   if (context.shape().meeting != Meeting::flags) return finish_direct(context);
-  context.post_empty();
+  context.ticks.post_empty();
   if (context.rank() == root) {
     for (int r = 0; r < context.size(); ++r)
-      if (r != root) context.wait_posted(r, context.tick());
+      if (r != root) context.ticks.wait(r, context.ticks.now());
   } else {
-    context.wait_posted(root, context.tick());
+    context.ticks.wait(root, context.ticks.now());
   }
 }
 
@@ -49,9 +46,9 @@ void reduce_direct(CollectiveContext& context, const Call& call, int first, int 
   if (!part.size()) return;
   auto inputs = context.inputs();
   auto outputs = context.outputs();
-  for (std::size_t r = 0; r < p; ++r) inputs[r] = context.send_of(int(r)) + part.begin * element;
+  for (std::size_t r = 0; r < p; ++r) inputs[r] = context.exchange.send_of(int(r)) + part.begin * element;
   for (std::size_t r = to.begin; r < to.end; ++r)
-    outputs[r - to.begin] = context.recv_of(int(r)) + part.begin * element;
+    outputs[r - to.begin] = context.exchange.recv_of(int(r)) + part.begin * element;
   if constexpr (by == Outputs::pieces)
     fold_for_others(call, nullptr, outputs.first(to.size()), inputs, part.size(), stage);
   else call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
@@ -73,7 +70,7 @@ inline std::uint64_t note_for_peers(std::size_t length, bool in_place_at_root) {
   return length << 1 | in_place_at_root;
 }
 inline std::size_t exchanged_length(const CollectiveContext& context, int member) {
-  const std::uint64_t note = context.note_of(member);
+  const std::uint64_t note = context.exchange.note_of(member);
   return note == ~std::uint64_t{0} ? context::no_length : note >> 1;
 }
 
@@ -86,7 +83,7 @@ inline std::size_t exchanged_block(const CollectiveContext& context, int from, i
 // less if the root works in place and helps with the others'.
 inline Divided root_share(const CollectiveContext& context, const Call& call, int member) {
   const std::size_t bytes = exchanged_block(context, call.root, member);
-  if (!(context.note_of(call.root) & 1)) return {bytes, 0};
+  if (!(context.exchange.note_of(call.root) & 1)) return {bytes, 0};
   return divide(bytes, std::size_t(context.size()));
 }
 

@@ -4,10 +4,10 @@
 //   all have data for all     all see all lengths, and all end the call before anything has moved (compare_lengths)
 //   a root, or a chain        who gets something looks at those it gets it from, and reports at the end of the call,
 //                             when the rings are consistent (Lengths); who only gives may have left
-//   rows differ               long waits compare what members have called (CollectiveContext::look_for_other_calls)
+//   rows differ               long waits compare what members have called (CallLog::look_for_other_calls)
 //
-// Each publishes its length where its readers look anyway: with a slot, a line, the place of a copy buffer, or its
-// buffers' places. What the error says comes from the members' calls (CollectiveContext::describe_lengths).
+// Each publishes its length where its readers look anyway: with a record, the place of a copy buffer, or its
+// buffers' places. What the error says comes from the members' calls (context/call_log.hpp).
 #pragma once
 #include <algorithm>
 
@@ -16,7 +16,7 @@
 
 namespace nearfield::collectives {
 
-using context::CollectiveContext;
+using context::BufferUse, context::CollectiveContext;
 
 // Returns whether a member that has `given` bytes for one that expects `expected` is an error.
 inline bool unequal(const CollectiveContext& context, Collective collective, std::size_t given, std::size_t expected) {
@@ -36,7 +36,7 @@ class Lengths {
   bool differ() const { return differ_; }
   void report() const {
     if (differ_) [[unlikely]]
-      context_.report_lengths();
+      context_.calls.report_lengths();
   }
 
  private:
@@ -46,10 +46,10 @@ class Lengths {
   bool differ_ = false;
 };
 
-// Where all members see length_of(member) of all, and need the same. Our own is on its way to the others: reading it,
-// too, took 15 ns of 80.
-template <class LengthOf>
-void compare_lengths(const CollectiveContext& context, std::size_t ours, LengthOf length_of) {
+// Where all members see length_of(member) of all, and need the same; at_fault() comes before the report. Our own is on
+// its way to the others: reading it, too, took 15 ns of 80.
+template <class LengthOf, class AtFault>
+void compare_lengths(const CollectiveContext& context, std::size_t ours, LengthOf length_of, AtFault at_fault) {
   bool differ = false, in_step = true;
   for (int r = 0; r < context.size(); ++r) {
     if (r == context.rank()) continue;
@@ -57,23 +57,20 @@ void compare_lengths(const CollectiveContext& context, std::size_t ours, LengthO
     differ |= theirs != ours;
     in_step &= theirs != context::no_length;
   }
-  if (differ) [[unlikely]]
-    context.report_lengths(in_step);
+  if (!differ) [[likely]]
+    return;
+  at_fault();
+  context.calls.report_lengths(in_step);
 }
 
 // The same for rounds of copy buffers, at the first barrier.
 inline void compare_in_rounds(CollectiveContext& context, std::uint64_t tick, std::size_t length) {
-  bool differ = false, in_step = true;
-  for (int r = 0; r < context.size(); ++r) {
-    const std::size_t theirs = context.published_length(r, tick);
-    differ |= theirs != length;
-    in_step &= theirs != context::no_length;
-  }
-  if (!differ) [[likely]]
-    return;
-  context.advance(tick - context.tick());
-  context.consume(tick);
-  context.report_lengths(in_step);
+  compare_lengths(
+      context, length, [&](int r) { return context.rounds.published_length(r, tick); },
+      [&] {
+        context.ticks.advance(tick - context.ticks.now());
+        context.ticks.consume(tick);
+      });
 }
 
 }  // namespace nearfield::collectives

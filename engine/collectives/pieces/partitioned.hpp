@@ -30,7 +30,8 @@ inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool 
   const int p = context.size(), me = context.rank();
   const std::size_t element = call.bytes / call.count;
   const std::size_t wanted = divide_up(divide_up(call.bytes, 2), 4096) * 4096;
-  const std::size_t round_count = std::min(std::max<std::size_t>(wanted, 16 << 10), context.buffer_bytes()) / element;
+  const std::size_t round_count =
+      std::min(std::max<std::size_t>(wanted, 16 << 10), context.shape().buffer_bytes) / element;
   const std::size_t rounds = divide_up(call.count, round_count);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
@@ -38,52 +39,54 @@ inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool 
   auto stage_round = [&](std::size_t k, std::uint64_t tick) {
     const Slice own = share(elements(k), p, me);
     const std::byte* from = in + k * round_count * element;
-    std::byte* to =
-        context.my_buffer(tick, (elements(k) - own.size()) * element, CollectiveContext::BufferUse::folded_by_readers);
+    std::byte* to = context.rounds.my_buffer(tick, (elements(k) - own.size()) * element, BufferUse::folded_by_readers);
     stage_in(context, to, from, own.begin * element);
     stage_in(context, to + own.begin * element, from + own.end * element, (elements(k) - own.end) * element);
-    context.post(tick);
+    context.rounds.post(tick);
   };
-  context.begin_rounds(call.bytes);
-  const std::uint64_t first = context.tick() + 1;
+  context.rounds.begin(call.bytes);
+  const std::uint64_t first = context.ticks.now() + 1;
   const bool rooted = operation(call.collective).rooted(), alone = rooted && wants_result;
   stage_round(0, first);
   for (std::size_t k = 0; k < rounds; ++k) {
     const std::uint64_t a = first + 2 * k, b = a + 1;
     const std::size_t at = k * round_count * element;
     const Slice own = share(elements(k), p, me);
-    context.meet(a);
+    context.ticks.meet(a);
     if (k == 0) compare_in_rounds(context, a, call.bytes);
     if (own.size()) {
       // The buffer of a member lacks that member's own share.
       const auto inputs = operands(context, in + at + own.begin * element, [&](int r) {
-        return context.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
+        return context.rounds.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
       });
-      const std::uint64_t begun = context.begin_reading(a);
-      void* for_others[1];
-      if (!alone)
-        for_others[0] = context.my_buffer(b, own.size() * element, CollectiveContext::BufferUse::folded_by_writer,
-                                          rooted ? call.root : -1);
-      fold_for_others(call, wants_result ? out + at + own.begin * element : nullptr,
-                      std::span<void* const>(for_others, alone ? 0 : 1), inputs, own.size(),
-                      [&](void* to, const void* from, std::size_t bytes) { stage_in(context, to, from, bytes); });
-      context.end_reading(a, begun);
+      const std::uint64_t took = context.rounds.timed(a, -1, [&] {
+        void* for_others[1];
+        if (!alone)
+          for_others[0] =
+              context.rounds.my_buffer(b, own.size() * element, BufferUse::folded_by_writer, rooted ? call.root : -1);
+        fold_for_others(call, wants_result ? out + at + own.begin * element : nullptr,
+                        std::span<void* const>(for_others, alone ? 0 : 1), inputs, own.size(),
+                        [&](void* to, const void* from, std::size_t bytes) { stage_in(context, to, from, bytes); });
+      });
+      context.rounds.report_reading(a, took);
     }
-    context.post(b);
+    context.rounds.post(b);
     if (k + 1 < rounds) stage_round(k + 1, a + 2);
     if (wants_result) {
       for (int i = 1; i < p; ++i) {
         const int r = (me + i) % p;
-        context.wait_posted(r, b);
+        context.ticks.wait(r, b);
         const Slice theirs = share(elements(k), p, r);
-        const std::uint64_t begun = context.begin_reading(b, r);
-        put(out + at + theirs.begin * element, context.buffer(r, b), theirs.size() * element, context.emptying(r, b));
-        context.end_reading(b, begun);
+        const std::uint64_t took = context.rounds.timed(b, r, [&] {
+          put(out + at + theirs.begin * element, context.rounds.buffer(r, b), theirs.size() * element,
+              context.rounds.emptying(r, b));
+        });
+        context.rounds.report_reading(b, took);
       }
     }
   }
-  context.advance(2 * rounds);
-  context.consume(context.tick());
+  context.ticks.advance(2 * rounds);
+  context.ticks.consume(context.ticks.now());
 }
 
 }  // namespace nearfield::collectives

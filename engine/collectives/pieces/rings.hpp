@@ -1,48 +1,61 @@
-// One interface to the two rings of small rooted messages: few slots of 4 KiB, and many lines of 120 bytes.
+// Short messages, by the rings of records (context/connector.hpp): rooted operations by either one, operations in which
+// all members have data for all by slots:
+//
+//   member      publish s   keep s | meet s   read all slots of s
+//
+// A member that publishes s + 1 has read s; a slot is filled again when all have published a later one than it holds.
 #pragma once
 #include "engine/collectives/pieces/lengths.hpp"
 #include "engine/collectives/pieces/rounds.hpp"
 
 namespace nearfield::collectives {
 
-// `no_length` is published where members below have different lengths.
-struct Slots {
-  static constexpr std::size_t payload = context::slot_payload, no_length = context::no_length;
-  static std::uint64_t next(CollectiveContext& context) { return context.next_slot(); }
-  static std::byte* reserve(CollectiveContext& context, std::uint64_t seq) { return context.reserve_slot(seq); }
-  static void publish(CollectiveContext& context, std::uint64_t seq, std::size_t bytes) {
-    context.publish_slot(seq, bytes);
-  }
-  static const std::byte* wait(CollectiveContext& context, int member, std::uint64_t seq) {
-    return context.wait_slot(member, seq);
-  }
-  static std::size_t bytes(const CollectiveContext& context, int member, std::uint64_t seq) {
-    return context.slot_bytes(member, seq);
-  }
-  static void finish(CollectiveContext& context, std::uint64_t seq) { context.finish_rooted_slot(seq); }
-  static bool ready(CollectiveContext& context, const Call&) { return context.slot_ready(); }
-};
+using context::Lines, context::Slots;
 
-struct Lines {
-  static constexpr std::size_t payload = context::line_payload, no_length = 255;
-  static std::uint64_t next(CollectiveContext& context) { return context.next_line(); }
-  static std::byte* reserve(CollectiveContext& context, std::uint64_t seq) { return context.reserve_line(seq); }
-  static void publish(CollectiveContext& context, std::uint64_t seq, std::size_t bytes) {
-    context.publish_line(seq, bytes);
-  }
-  static const std::byte* wait(CollectiveContext& context, int member, std::uint64_t seq) {
-    return context.wait_line(member, seq);
-  }
-  static std::size_t bytes(const CollectiveContext& context, int member, std::uint64_t seq) {
-    return context.line_bytes(member, seq);
-  }
-  static void finish(CollectiveContext& context, std::uint64_t seq) { context.finish_line(seq); }
-  static bool ready(CollectiveContext& context, const Call&) { return context.line_ready(); }
-};
+template <class Ring>
+Ring& ring_of(CollectiveContext& context) {
+  if constexpr (std::is_same_v<Ring, Lines>) return context.lines;
+  else return context.slots;
+}
 
+// Whether a member that only gives can do its part now.
+template <class Ring>
+bool ready(CollectiveContext& context, const Call&) {
+  return ring_of<Ring>(context).ready();
+}
 // For algorithms along a tree, which use either ring, depending on the call.
-inline bool rings_ready(CollectiveContext& context, const Call& call) {
-  return Lines::ready(context, call) && Slots::ready(context, call);
+inline bool rings_ready(CollectiveContext& context, const Call&) {
+  return context.lines.ready() && context.slots.ready();
+}
+
+template <class Ring>
+void publish(Ring& ring, std::uint64_t seq, const void* payload, std::size_t bytes) {
+  stage(ring.reserve(seq), payload, bytes);
+  ring.publish(seq, bytes);
+}
+
+// Runs a rooted operation, or another in which members wait for some of the others only: use(ring, seq, lengths)
+// publishes and reads, and notes what lengths it sees.
+template <class Ring, class Use>
+void rooted_by_ring(CollectiveContext& context, Lengths lengths, Use use) {
+  Ring& ring = ring_of<Ring>(context);
+  const std::uint64_t seq = ring.next();
+  use(ring, seq, lengths);
+  ring.consume(seq);
+  lengths.report();
+}
+
+// Publishes `bytes` of `payload`; keep(seq) does work that needs no other member; read(seq) may read all members'
+// slots.
+template <class Keep, class Read>
+void all_by_slots(CollectiveContext& context, const void* payload, std::size_t bytes, Keep keep, Read read) {
+  Slots& slots = context.slots;
+  const std::uint64_t seq = slots.next();
+  publish(slots, seq, payload, bytes);
+  keep(seq);
+  slots.meet(seq);
+  compare_lengths(context, bytes, [&](int r) { return slots.bytes(r, seq); }, [] {});
+  read(seq);
 }
 
 }  // namespace nearfield::collectives

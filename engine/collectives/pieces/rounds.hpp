@@ -27,7 +27,7 @@ inline void stage(void* to, const void* from, std::size_t bytes) { put(to, from,
 // Copies into the copy buffer that the context is filling.
 inline void stage_in(const CollectiveContext& context, void* to, const void* from, std::size_t bytes) {
   if (!bytes) return;
-  const copying::Store store = context.filling();
+  const copying::Store store = context.rounds.filling();
   if (store == copying::Store::streaming) copying::copy_hybrid(to, from, bytes, copying::all_streaming);
   else copying::copy(to, from, bytes, store);
 }
@@ -49,7 +49,7 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Stores s
 inline void put_from(const CollectiveContext& context, int member, std::uint64_t tick, void* to, const void* from,
                      std::size_t bytes, copying::Stores stores) {
   if (stores.temporal == 0 && bytes) copying::copy_hybrid(to, from, bytes, stores);
-  else put(to, from, bytes, context.emptying(member, tick));
+  else put(to, from, bytes, context.rounds.emptying(member, tick));
 }
 
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
@@ -67,14 +67,15 @@ inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t byt
 inline std::size_t round_bytes(const CollectiveContext& context, std::size_t bytes, std::size_t pieces) {
   const std::size_t places =
       std::max<std::size_t>(pieces, 1) + (pieces > 1 && context.shape().oversubscribed());  // place_bytes
-  const std::size_t most = context.buffer_bytes() / places / 64 * 64, rounds = divide_up(bytes, most);
+  const std::size_t most = context.shape().buffer_bytes / places / 64 * 64, rounds = divide_up(bytes, most);
   return divide_up(divide_up(bytes, rounds), 64) * 64;
 }
 
 // Distance between pieces in a buffer. It is large for ranks that share CPUs: a scatter of 4 KiB on 8 ranks took twice
 // as long with adjacent pieces.
 inline std::size_t place_bytes(const CollectiveContext& context, std::size_t piece, std::size_t pieces) {
-  return (context.shape().oversubscribed() ? context.buffer_bytes() / (pieces + 1) / 64 : divide_up(piece, 64)) * 64;
+  return (context.shape().oversubscribed() ? context.shape().buffer_bytes / (pieces + 1) / 64 : divide_up(piece, 64)) *
+         64;
 }
 
 struct Slice {
@@ -98,26 +99,24 @@ inline Slice part_of(const Call& call, int size, int member) {
 // For a vector or block of `length`: stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does
 // work that needs no other member; read(k, tick) may read all members' buffers of that tick.
 template <class Bytes, class Stage, class Keep, class Read>
-void all_by_rounds(CollectiveContext& context, std::size_t length, std::size_t rounds, CollectiveContext::BufferUse use,
-                   Bytes bytes, Stage stage, Keep keep, Read read) {
-  context.begin_rounds(length);
-  const std::uint64_t first = context.tick() + 1;
+void all_by_rounds(CollectiveContext& context, std::size_t length, std::size_t rounds, BufferUse use, Bytes bytes,
+                   Stage stage, Keep keep, Read read) {
+  context.rounds.begin(length);
+  const std::uint64_t first = context.ticks.now() + 1;
   auto publish = [&](std::size_t k) {
-    stage(k, context.my_buffer(first + k, bytes(k), use));
-    context.post(first + k);
+    stage(k, context.rounds.my_buffer(first + k, bytes(k), use));
+    context.rounds.post(first + k);
     keep(k);
   };
   publish(0);
   for (std::size_t k = 0; k < rounds; ++k) {
-    context.meet(first + k);
+    context.ticks.meet(first + k);
     if (k == 0) compare_in_rounds(context, first, length);
     if (k + 1 < rounds) publish(k + 1);
-    const std::uint64_t begun = context.begin_reading(first + k);
-    read(k, first + k);
-    context.end_reading(first + k, begun);
+    context.rounds.report_reading(first + k, context.rounds.timed(first + k, -1, [&] { read(k, first + k); }));
   }
-  context.advance(rounds);
-  context.consume(context.tick());
+  context.ticks.advance(rounds);
+  context.ticks.consume(context.ticks.now());
 }
 
 }  // namespace nearfield::collectives

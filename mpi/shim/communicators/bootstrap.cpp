@@ -66,12 +66,9 @@ bool HostBootstrap::finish(MPI_Request& request) {
 
 bool TeamBootstrap::allgather(const void* mine, void* all, std::size_t bytes) try {
   context::CollectiveContext& context = team_.context();
-  const std::uint64_t seq = context.next_slot();
-  std::memcpy(context.reserve_slot(seq), mine, bytes);
-  context.publish_slot(seq, bytes);
-  context.meet_slots(seq);
+  const std::uint64_t seq = context.slots.allgather(mine, bytes);
   for (int member = 0; member < team_.size(); ++member)
-    std::memcpy(static_cast<std::byte*>(all) + std::size_t(member) * bytes, context.slot(member, seq), bytes);
+    std::memcpy(static_cast<std::byte*>(all) + std::size_t(member) * bytes, context.slots.at(member, seq), bytes);
   return true;
 } catch (const team::Broken& broken) {
   team_.break_off(broken.what());  // for the others

@@ -119,13 +119,10 @@ enum class Ready : std::uint8_t { yes, no, forced };
 
 // Collective: returns the worst value of all members.
 Ready agree(context::CollectiveContext& context, Ready ours) {
-  const std::uint64_t seq = context.next_slot();
-  *context.reserve_slot(seq) = std::byte(ours);
-  context.publish_slot(seq, 1);
-  context.meet_slots(seq);
+  const std::uint64_t seq = context.slots.allgather(&ours, 1);
   Ready worst = ours;
   for (int m = 0; m < context.size(); ++m)
-    if (m != context.rank()) worst = std::max(worst, Ready(*context.slot(m, seq)));
+    if (m != context.rank()) worst = std::max(worst, Ready(*context.slots.at(m, seq)));
   return worst;
 }
 
@@ -251,12 +248,9 @@ std::uint64_t room_of_host() {
 // Collective: returns all members' parts.
 std::vector<SharedPart> exchange_parts(context::CollectiveContext& context, const SharedPart& ours) {
   std::vector<SharedPart> all(std::size_t(context.size()), ours);
-  const std::uint64_t seq = context.next_slot();
-  std::memcpy(context.reserve_slot(seq), &ours, sizeof ours);
-  context.publish_slot(seq, sizeof ours);
-  context.meet_slots(seq);
+  const std::uint64_t seq = context.slots.allgather(&ours, sizeof ours);
   for (int m = 0; m < context.size(); ++m)
-    if (m != context.rank()) std::memcpy(&all[std::size_t(m)], context.slot(m, seq), sizeof ours);
+    if (m != context.rank()) std::memcpy(&all[std::size_t(m)], context.slots.at(m, seq), sizeof ours);
   return all;
 }
 

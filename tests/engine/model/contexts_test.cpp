@@ -16,9 +16,9 @@ void from_first(CollectiveContext& context, int me, std::uint64_t number) { by_r
 // Readers give the slot back before they have read it.
 void too_early(CollectiveContext& context, int me, std::uint64_t number) {
   if (me == 0) return from_first(context, me, number);
-  const std::uint64_t seq = context.next_slot();
-  const std::byte* const slot = context.wait_slot(0, seq);
-  context.finish_rooted_slot(seq);
+  const std::uint64_t seq = context.slots.next();
+  const std::byte* const slot = context.slots.wait(0, seq);
+  context.slots.consume(seq);
   require(get(slot) == given(0, number), "a slot of another operation");
 }
 
@@ -38,13 +38,13 @@ std::string issued(unsigned from, unsigned to) {
 
 TEST(ContextPool, SlotsAreUsedAgainWhenTheyHaveBeenRead) {
   // The first member has used all slots of both contexts and is to use two again: one is free.
-  constexpr unsigned all = 2 * context::slots;
+  constexpr unsigned all = 2 * context::Slots::entries;
   expect_reuse({from_first, {issued(all, all + 2), "i1 i2 i3 w3 w1"}, {issued(0, all), "i0 w0"}});
 }
 
 TEST(PersistentTask, AreStartedAgainWhileOthersStillRead) {
   std::string all = "p0";
-  for (unsigned i = 0; i < context::slots; ++i) all += " s0 w0";
+  for (unsigned i = 0; i < context::Slots::entries; ++i) all += " s0 w0";
   expect_reuse({from_first, {"s0 w0 s0 w0", "s0 w0 s0 w0 s0 w0"}, {all, "p0 s0 w0"}});
 }
 

@@ -5,7 +5,7 @@ namespace {
 
 using context::CollectiveContext;
 
-constexpr unsigned most_operations = 2 * context::slots + 8;
+constexpr unsigned most_operations = 2 * context::Slots::entries + 8;
 
 class Player {
  public:
@@ -32,9 +32,9 @@ class Player {
  private:
   struct Operation final : context::Task {
     void run(CollectiveContext& context) override {
-      context.enter(1);
+      context.calls.enter(1);
       (*operate)(context, me, ++times* most_operations + number);
-      context.leave();
+      context.calls.leave();
     }
     const Operate* operate = nullptr;
     int me = 0;
@@ -66,12 +66,12 @@ class Player {
     require(context.has_value(), "no track could be reserved");
     context_[n] = *context;
     context::CollectiveContext& first = team_->context();
-    const std::uint64_t seq = first.next_slot();
-    put(first.reserve_slot(seq), *context + 1);
-    first.publish_slot(seq, sizeof seq);
-    first.meet_slots(seq);
+    const std::uint64_t seq = first.slots.next();
+    put(first.slots.reserve(seq), *context + 1);
+    first.slots.publish(seq, sizeof seq);
+    first.slots.meet(seq);
     for (int r = 0; r < first.size(); ++r)
-      require(get(first.slot(r, seq)) == *context + 1, "another track is reserved");
+      require(get(first.slots.at(r, seq)) == *context + 1, "another track is reserved");
   }
 
   Members& members_;
@@ -107,23 +107,23 @@ Explored explore_play(Members& members, const Play& play, const Options& options
 // ---------------------------------------------------------------- bodies
 
 void by_slots(CollectiveContext& context, int me, std::uint64_t number) {
-  const std::uint64_t seq = context.next_slot();
-  put(context.reserve_slot(seq), given(me, number));
-  context.publish_slot(seq, sizeof seq);
-  context.meet_slots(seq);
+  const std::uint64_t seq = context.slots.next();
+  put(context.slots.reserve(seq), given(me, number));
+  context.slots.publish(seq, sizeof seq);
+  context.slots.meet(seq);
   for (int r = 0; r < context.size(); ++r)
-    require(get(context.slot(r, seq)) == given(r, number), "a slot of another operation");
+    require(get(context.slots.at(r, seq)) == given(r, number), "a slot of another operation");
 }
 
 void by_root(CollectiveContext& context, int me, std::uint64_t number, int root) {
-  const std::uint64_t seq = context.next_slot();
+  const std::uint64_t seq = context.slots.next();
   if (root == me) {
-    put(context.reserve_slot(seq), given(root, number));
-    context.publish_slot(seq, sizeof seq);
+    put(context.slots.reserve(seq), given(root, number));
+    context.slots.publish(seq, sizeof seq);
   } else {
-    require(get(context.wait_slot(root, seq)) == given(root, number), "a slot of another operation");
+    require(get(context.slots.wait(root, seq)) == given(root, number), "a slot of another operation");
   }
-  context.finish_rooted_slot(seq);
+  context.slots.consume(seq);
 }
 
 }  // namespace nearfield::testing

@@ -13,6 +13,7 @@ namespace {
 
 using collectives::Chunk;
 using collectives::Collective;
+using context::BufferUse;
 using context::CollectiveContext;
 
 // Explores `body(context, member)`; `before` is done first, without exploring.
@@ -30,31 +31,36 @@ Explored explore_team(Members& members, const Body& body, const Options& options
 
 #define EXPECT_FOUND(explored) EXPECT_FALSE((explored).good())
 
-// ---------------------------------------------------------------- slots
+// ---------------------------------------------------------------- rings of records
 // An operation of everybody (root -1), or of a root. The payload of operation n is n.
 struct Care {
   bool reserves = true, waits = true, finishes = true;
 };
-void use_slot(CollectiveContext& context, int me, int root, Care care = {}) {
-  const std::uint64_t seq = context.next_slot();
+template <class Ring>
+void use_record(CollectiveContext& context, Ring& ring, int me, int root, Care care) {
+  const std::uint64_t seq = ring.next();
+  auto must_be = [&](const std::byte* payload) { require(get(payload) == seq, "a record of another operation"); };
   if (root < 0 || root == me) {
-    put(care.reserves ? context.reserve_slot(seq) : context.slot(me, seq), seq);
-    context.publish_slot(seq, sizeof seq);
+    put(care.reserves ? ring.reserve(seq) : ring.at(me, seq), seq);
+    ring.publish(seq, sizeof seq);
   }
   if (root < 0) {
-    if (care.waits) context.meet_slots(seq);
-    else context.have_met_slots(seq);
-    for (int r = 0; r < context.size(); ++r) require(get(context.slot(r, seq)) == seq, "a slot of another operation");
+    if (care.waits) ring.meet(seq);
+    else ring.have_met(seq);
+    for (int r = 0; r < context.size(); ++r) must_be(ring.at(r, seq));
     return;
   }
-  if (root != me)
-    require(get(care.waits ? context.wait_slot(root, seq) : context.slot(root, seq)) == seq,
-            "a slot of another operation");
-  if (care.finishes) context.finish_rooted_slot(seq);
+  if (root != me) must_be(care.waits ? ring.wait(root, seq) : ring.at(root, seq));
+  if (care.finishes) ring.consume(seq);
+}
+
+// ---------------------------------------------------------------- slots
+void use_slot(CollectiveContext& context, int me, int root, Care care = {}) {
+  use_record(context, context.slots, me, root, care);
 }
 // As many operations as there are slots, so that the next ones use slots again.
 void fill_slots(CollectiveContext& context, int me) {
-  for (unsigned i = 0; i < context::slots; ++i) use_slot(context, me, 0);
+  for (unsigned i = 0; i < context::Slots::entries; ++i) use_slot(context, me, 0);
 }
 
 const std::vector<std::vector<int>> mixtures{{0, 0}, {-1, 0}, {0, -1}, {0, 1}, {-1, -1}, {1, 0}};
@@ -95,16 +101,7 @@ TEST(Slots, TheModelNotices) {
 
 // ---------------------------------------------------------------- lines
 void use_line(CollectiveContext& context, int me, int root, bool reserves = true) {
-  const std::uint64_t seq = context.next_line();
-  if (root == me) {
-    auto* const mine =
-        reserves ? context.reserve_line(seq) : const_cast<std::byte*>(context.wait_line(me, seq - context::lines));
-    put(mine, seq);
-    context.publish_line(seq, sizeof seq);
-  } else {
-    require(get(context.wait_line(root, seq)) == seq, "a line of another operation");
-  }
-  context.finish_line(seq);
+  use_record(context, context.lines, me, root, {.reserves = reserves});
 }
 
 TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
@@ -112,21 +109,21 @@ TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
   // The root has filled the ring and goes on when the others have read half of it.
   auto explore_lines = [](Members& members, unsigned read, unsigned times, bool reserves = true) {
     const Body before = [&](CollectiveContext& context, int me) {
-      for (unsigned i = 0; i < (me ? read : context::lines); ++i) use_line(context, me, 0);
+      for (unsigned i = 0; i < (me ? read : context::Lines::entries); ++i) use_line(context, me, 0);
     };
     const Body body = [&](CollectiveContext& context, int me) {
       for (unsigned i = 0; i < times; ++i) use_line(context, me, 0, reserves);
     };
     return explore_team(members, body, {}, before);
   };
-  constexpr unsigned half = context::lines / 2;
+  constexpr unsigned half = context::Lines::entries / 2;
   EXPECT_GOOD(explore_lines(two, half - 1, 2));
   EXPECT_GOOD(explore_lines(two, half, 3));
   EXPECT_GOOD(explore_lines(three, half, 1));
   EXPECT_FOUND(explore_lines(two, 0, 2, false));
   // From an even start, with several roots.
   const Body before = [](CollectiveContext& context, int me) {
-    for (unsigned i = 0; i < context::lines; ++i) use_line(context, me, 0);
+    for (unsigned i = 0; i < context::Lines::entries; ++i) use_line(context, me, 0);
   };
   for (const std::vector<int>& roots : std::vector<std::vector<int>>{{0, 0, 0}, {0, 1, 0}, {1, 0, 1}}) {
     const Body body = [&](CollectiveContext& context, int me) {
@@ -142,30 +139,30 @@ TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
 void use_ring(CollectiveContext& context, int me, int root, unsigned rounds,
               Collective collective = Collective::bcast) {
   auto must_be = [&](int member, std::uint64_t tick) {
-    require(get(context.buffer(member, tick)) == tick, "a buffer of another round");
+    require(get(context.rounds.buffer(member, tick)) == tick, "a buffer of another round");
   };
   if (root < 0) {
-    context.begin_rounds(sizeof(std::uint64_t));  // the first call takes a tick
-    const std::uint64_t first = context.tick() + 1;
+    context.rounds.begin(sizeof(std::uint64_t));  // the first call takes a tick
+    const std::uint64_t first = context.ticks.now() + 1;
     auto bytes = [](std::size_t) { return sizeof(std::uint64_t); };
     auto stage = [&](std::size_t k, std::byte* buffer) { put(buffer, first + k); };
     auto keep = [](std::size_t) {};
     auto read = [&](std::size_t, std::uint64_t tick) {
       for (int r = 0; r < context.size(); ++r) must_be(r, tick);
     };
-    return collectives::all_by_rounds(context, sizeof(std::uint64_t), rounds, CollectiveContext::BufferUse::copied,
-                                      bytes, stage, keep, read);
+    return collectives::all_by_rounds(context, sizeof(std::uint64_t), rounds, BufferUse::copied, bytes, stage, keep,
+                                      read);
   }
   constexpr std::size_t length = sizeof(std::uint64_t);
   const int reader = collective == Collective::bcast ? -1 : root;
   auto write = [&](const Chunk& c) {
-    put(context.my_buffer(c.tick, length, CollectiveContext::BufferUse::copied, reader), c.tick);
+    put(context.rounds.my_buffer(c.tick, length, BufferUse::copied, reader), c.tick);
   };
   auto keep = [](const Chunk&) {};
   auto read = [&](const Chunk& c) {
     for (int r = 0; r < context.size(); ++r) {
       if (r == me || (reader < 0 && r != root)) continue;
-      context.wait_posted(r, c.tick);
+      context.ticks.wait(r, c.tick);
       must_be(r, c.tick);
     }
     return std::uint64_t{0};
@@ -176,19 +173,19 @@ void use_ring(CollectiveContext& context, int me, int root, unsigned rounds,
 
 // From a root that does not wait until its buffers have been read.
 void overrun_ring(CollectiveContext& context, int me, int root, unsigned rounds) {
-  context.begin_rooted_rounds(sizeof(std::uint64_t));
-  for (std::uint64_t tick = context.tick() + 1; tick <= context.tick() + rounds; ++tick) {
+  context.rounds.begin_rooted(sizeof(std::uint64_t));
+  for (std::uint64_t tick = context.ticks.now() + 1; tick <= context.ticks.now() + rounds; ++tick) {
     if (root == me) {
-      put(context.my_buffer(tick, sizeof tick, CollectiveContext::BufferUse::copied), tick);
-      context.post(tick);
+      put(context.rounds.my_buffer(tick, sizeof tick, BufferUse::copied), tick);
+      context.rounds.post(tick);
     } else {
-      context.wait_posted(root, tick);
-      require(get(context.buffer(root, tick)) == tick, "a buffer of another round");
-      context.consume(tick);
+      context.ticks.wait(root, tick);
+      require(get(context.rounds.buffer(root, tick)) == tick, "a buffer of another round");
+      context.ticks.consume(tick);
     }
   }
-  context.advance(rounds);
-  if (root == me) context.consume(context.tick());
+  context.ticks.advance(rounds);
+  if (root == me) context.ticks.consume(context.ticks.now());
 }
 
 TEST(Ring, BuffersAreFreeWhenTheyAreFilled) {
@@ -225,11 +222,11 @@ TEST(Ring, TheModelNotices) {
 // Everybody tells a number before each meeting; it stays until the next but one.
 void meet(CollectiveContext& context, int me, int times) {
   for (int i = 0; i < times; ++i) {
-    const std::uint64_t seq = context.next_slot();
-    put(context.reserve_slot(seq), seq);
-    context.publish_slot(seq, sizeof seq);
-    context.meet_slots(seq);
-    for (int r = 0; r < context.size(); ++r) require(get(context.slot(r, seq)) == seq, "not everybody has arrived");
+    const std::uint64_t seq = context.slots.next();
+    put(context.slots.reserve(seq), seq);
+    context.slots.publish(seq, sizeof seq);
+    context.slots.meet(seq);
+    for (int r = 0; r < context.size(); ++r) require(get(context.slots.at(r, seq)) == seq, "not everybody has arrived");
   }
   (void)me;
 }
@@ -269,12 +266,12 @@ void exchange(CollectiveContext& context, int me, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     const std::uint64_t note = std::uint64_t(me) << 8 | unsigned(i);
     std::byte* const mine = context.team().segment_of(me) + 64 * (i + 1);  // any memory that peers reach
-    require(context.exchange_buffers({mine, 8}, {}, note), "out of reach");
+    require(context.exchange.begin({mine, 8}, {}, note), "out of reach");
     for (int r = 0; r < context.size(); ++r) {
-      require(context.note_of(r) == (std::uint64_t(r) << 8 | unsigned(i)), "an exchange of another call");
-      require(context.send_of(r) == context.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
+      require(context.exchange.note_of(r) == (std::uint64_t(r) << 8 | unsigned(i)), "an exchange of another call");
+      require(context.exchange.send_of(r) == context.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
     }
-    context.end_exchange();
+    context.exchange.end();
   }
 }
 
@@ -293,15 +290,15 @@ TEST(BufferExchanges, AreThoseOfTheCall) {
 void work(CollectiveContext& context, int me, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     std::byte* const mine = context.team().segment_of(me) + 64 * (i + 1);
-    const bool good = context.exchange_and_work({mine, 8}, {}, 0, 2, [&](std::size_t part) {
+    const bool good = context.exchange.work({mine, 8}, {}, 0, 2, [&](std::size_t part) {
       for (int r = 0; r < context.size(); ++r)
-        require(context.send_of(r) == context.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
+        require(context.exchange.send_of(r) == context.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
       require(get(&parts.done[i][part]) == 0, "a part is done twice");
       put(&parts.done[i][part], 1);
     });
     require(good, "out of reach");
     for (auto& each : parts.done[i]) require(get(&each) == 1, "left before all was done");
-    context.end_exchange();
+    context.exchange.end();
   }
 }
 
@@ -362,7 +359,7 @@ TEST(Language, WhatMembersReadIsPublished) {
     for (const int root : {-1, 0}) use_slot(context, me, root);
   };
   const Body even = [](CollectiveContext& context, int me) {
-    for (unsigned i = 0; i < context::lines; ++i) use_line(context, me, 0);
+    for (unsigned i = 0; i < context::Lines::entries; ++i) use_line(context, me, 0);
   };
   const Body lines = [](CollectiveContext& context, int me) {
     for (int i = 0; i < 2; ++i) use_line(context, me, 0);

@@ -106,7 +106,7 @@ inline int give_up(Communicator& c, const char* function, const char* why, int c
   try {
     team->break_off(why, std::string("in ") + function);
   } catch (const team::Broken& broken) {
-    team->context().leave();
+    team->context().calls.leave();
     return raise(c.comm, function, broken.what(), code);
   }
 }
@@ -165,15 +165,15 @@ int carry(Communicator& c, const collectives::Call& call, const char* function, 
     }
     if (without_room) [[unlikely]]
       algorithm = choosing::Leaving::perform_without_room(team.context(), call);
-    team.context().leave();
+    team.context().calls.leave();
     if (!algorithm) [[unlikely]]
       return to_host(reported.collective, Reason::algorithm, host_call);
     *last_algorithm = algorithm->name;
   } catch (const team::Broken& broken) {
-    team.context().leave();
+    team.context().calls.leave();
     return raise(c.comm, function, broken);
   } catch (const team::Refused&) {  // by all members alike, before anything has moved
-    team.context().leave();
+    team.context().calls.leave();
     c.enabled = false;
     return to_host(reported.collective, Reason::memory, host_call);
   } catch (const OutOfMemory&) {

@@ -13,7 +13,7 @@ int carry_over_nodes(Communicator& c, const collectives::Call& call, const char*
   int code = MPI_SUCCESS;
   const hierarchy::HierarchyAlgorithm* row = nullptr;
   auto leave = [&] {
-    if (team) team->context().leave();
+    if (team) team->context().calls.leave();
   };
   auto fail = [&](const team::Broken& broken) {
     leave();
@@ -24,7 +24,7 @@ int carry_over_nodes(Communicator& c, const collectives::Call& call, const char*
     if (call.bytes >
         c.hierarchy->transport().longest() / std::size_t(c.size) / std::size_t(c.hierarchy->placement().most()))
       return to_host(call.collective, Reason::algorithm, host_call);
-    if (team) team->context().enter_collective(collectives::pack(call));
+    if (team) team->context().calls.enter_collective(collectives::pack(call));
     row = c.hierarchy_chooser->perform(*c.hierarchy, call,
                                        [&] { code = to_host(call.collective, Reason::algorithm, host_call); });
     leave();

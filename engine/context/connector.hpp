@@ -1,0 +1,151 @@
+// Numbered operations, the same on all members, of each of which a member publishes something and reads what others do.
+//
+//   writer of n                                       reader of n
+//   waits until all have consumed n - entries (claim)
+//   publishes n (release)                             waits until n is published (acquire), reads
+//                                                     consumed = n (release), unless all wait for all: then it
+//                                                     publishes a later one (`behind`)
+//
+// Credits: how far all others have read, as far as we know. We look at their `consumed` only where we need more.
+//
+// Words: published(block, n), the word that publishes n by a value of value(n) at least; consumed(block); of `entries`
+// at a time, of which we want `batch` more than one when we wait for them.
+#pragma once
+#include <algorithm>
+#include <cstring>
+
+#include "engine/context/barrier.hpp"
+
+namespace nearfield::context {
+
+template <class Words>
+class Connector {
+ public:
+  Connector(const ContextMembers& members, Waits& waits, Barrier& barrier)
+      : members_(members), waits_(waits), barrier_(barrier) {}
+
+  std::uint64_t now() const { return now_; }
+  void advance(std::uint64_t operations) { now_ += operations; }
+  // Starts the next operation: returns its number.
+  std::uint64_t next() { return ++now_; }
+  // Waits until our part of `n` may be written.
+  void claim(std::uint64_t n) {
+    if (n > Words::entries && n - Words::entries > credits_) look(n - Words::entries + Words::batch, true);
+  }
+  void wait(int member, std::uint64_t n);  // until it has published n
+  void meet(std::uint64_t n);              // pre: we have published n; until all have
+  // pre: all members have published n.
+  void have_met(std::uint64_t n) { add_credits(n > Words::behind ? n - Words::behind : 0); }
+  void consume(std::uint64_t n) {
+    Words::consumed(*members_.mine).store(n, std::memory_order_release);  // SYNC: consumed
+    waits_.wake(What::consumed, n);
+  }
+  void wait_consumed(int member, std::uint64_t n);
+  void wait_all_consumed(std::uint64_t n) { look(n, true); }
+  // Returns whether we can publish the next ones before their readers have come to that call. Waits, up to
+  // Waits::patience(), for room that is not free yet, and throws what waits throw.
+  bool ready(std::uint64_t operations = 1) {
+    const std::uint64_t last = now_ + operations;
+    return last <= Words::entries + credits_ ||
+           look(last - Words::entries + Words::batch, false) >= last - Words::entries;
+  }
+  std::uint64_t credits() const { return credits_; }
+  void add_credits(std::uint64_t upto) { credits_ = std::max(credits_, upto); }
+
+ protected:
+  void publish(std::uint64_t n, std::uint64_t value) {
+    Words::published(*members_.mine, n).store(value, std::memory_order_release);  // SYNC: published
+    waits_.wake(Words::is_published, value);
+  }
+  const ContextMembers& members_;
+  Waits& waits_;
+
+ private:
+  // Waits until all others have consumed `wanted`; or for some time. Returns what all have.
+  std::uint64_t look(std::uint64_t wanted, bool for_ever);
+
+  Barrier& barrier_;
+  std::uint64_t now_ = 0, credits_ = 0;
+};
+
+// ---------------------------------------------------------------- of rounds and exchanges
+struct TickWords {
+  static constexpr What is_published = What::posted;
+  static constexpr unsigned entries = buffers, batch = 0, behind = 2;
+  static constexpr std::uint64_t value(std::uint64_t n) { return n; }
+  static auto& published(auto& block, std::uint64_t) { return block.posted; }
+  static auto& consumed(auto& block) { return block.consumed; }
+};
+
+class Ticks : public Connector<TickWords> {
+ public:
+  using Connector::Connector;
+  void post(std::uint64_t tick) { publish(tick, tick); }
+  // The next one, which carries no buffer: a member that posts it between calls, or in one without buffers, has read
+  // all earlier buffers.
+  void post_empty() {
+    members_.mine->consumed.store(next(), std::memory_order_release);  // SYNC: consumed
+    post(now());
+  }
+  void barrier() {
+    post_empty();
+    meet(now());
+  }
+};
+
+// ---------------------------------------------------------------- of short messages
+// Rings of records, whose payload and number share cache lines. `ring`: a member of ContextControlBlock.
+template <auto ring>
+struct RingWords {
+  using Block = std::remove_cvref_t<decltype(std::declval<ContextControlBlock&>().*ring)>;
+  static constexpr What is_published = What::record;
+  static constexpr unsigned entries = Block::entries, batch = Block::batch, behind = 1;
+  static constexpr std::uint64_t value(std::uint64_t n) { return n << Block::length_bits; }
+  static auto& record(auto& block, std::uint64_t n) { return (block.*ring).record[n % entries]; }
+  static auto& published(auto& block, std::uint64_t n) { return record(block, n).head; }
+  static auto& consumed(auto& block) { return (block.*ring).consumed; }
+};
+
+template <auto ring>
+class RecordRing : public Connector<RingWords<ring>> {
+  using Words = RingWords<ring>;
+  using Base = Connector<Words>;
+
+ public:
+  static constexpr unsigned entries = Words::entries;
+  static constexpr std::size_t payload = Words::Block::payload_bytes;
+  using Base::Base;
+
+  // Returns the payload of our record of `n`, once all have read its previous content.
+  std::byte* reserve(std::uint64_t n) {
+    Base::claim(n);
+    return Words::record(*Base::members_.mine, n).payload;
+  }
+  // `no_length`: nothing, since members have different lengths.
+  void publish(std::uint64_t n, std::size_t bytes) { Base::publish(n, Words::value(n) | std::uint16_t(bytes)); }
+  const std::byte* wait(int member, std::uint64_t n) {
+    Base::wait(member, n);
+    return at(member, n);
+  }
+  const std::byte* at(int member, std::uint64_t n) const { return Words::record(block(member), n).payload; }
+  std::size_t bytes(int member, std::uint64_t n) const {
+    const std::uint64_t head = Words::published(block(member), n).load(std::memory_order_relaxed);
+    return head >> Words::Block::length_bits == n ? std::size_t(std::int16_t(head)) : no_length;
+  }
+  // All members publish as many bytes, which all find by at() until the next operation. Returns its number.
+  std::uint64_t allgather(const void* mine, std::size_t bytes) {
+    const std::uint64_t n = Base::next();
+    std::byte* const to = reserve(n);
+    if (bytes) std::memcpy(to, mine, bytes);
+    publish(n, bytes);
+    Base::meet(n);
+    return n;
+  }
+
+ private:
+  const ContextControlBlock& block(int member) const { return *Base::members_.words[std::size_t(member)]; }
+};
+using Lines = RecordRing<&ContextControlBlock::lines>;
+using Slots = RecordRing<&ContextControlBlock::slots>;
+
+}  // namespace nearfield::context
