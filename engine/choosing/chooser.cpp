@@ -1,7 +1,6 @@
 #include "engine/choosing/chooser.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "engine/choosing/decisions.hpp"
@@ -22,11 +21,7 @@ tuning::Round agree(CollectiveContext& context, Collective collective, const tun
   const bool apart = collectives::rooted(collective) || context.shape().oversubscribed();
   const std::uint64_t seq = context.slots.allgather(&mine, sizeof mine);
   return tuning::of_all(std::size_t(context.size()), apart ? tuning::TimeInside::most : tuning::TimeInside::least,
-                        [&](std::size_t r) {
-                          tuning::Round theirs;
-                          std::memcpy(&theirs, context.slots.at(int(r), seq), sizeof theirs);
-                          return theirs;
-                        });
+                        [&](std::size_t r) { return context.slots.get<tuning::Round>(int(r), seq); });
 }
 
 // Calls of a block that count: many where each tells little, which is so of short ones, and of those of ranks that

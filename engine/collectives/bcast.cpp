@@ -10,7 +10,7 @@ namespace {
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
   rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
-    if (context.rank() == call.root) return publish(ring, seq, call.send, call.bytes);
+    if (context.rank() == call.root) return ring.publish(seq, call.send, call.bytes);
     const std::byte* const from = ring.wait(call.root, seq);
     const std::size_t bytes = ring.bytes(call.root, seq);
     lengths.look(bytes);

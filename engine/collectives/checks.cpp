@@ -52,11 +52,9 @@ void compare_calls(CollectiveContext& context, const Call& call) {
   mine.bytes = call.bytes;
   mine.parts = sum_of_parts(call, context.size());
   const std::uint64_t seq = context.slots.allgather(&mine, sizeof mine);
-  CallRecord first;
-  std::memcpy(&first, context.slots.at(0, seq), sizeof first);
+  const auto first = context.slots.get<CallRecord>(0, seq);
   for (int r = 1; r < context.size(); ++r) {
-    CallRecord other;
-    std::memcpy(&other, context.slots.at(r, seq), sizeof other);
+    const auto other = context.slots.get<CallRecord>(r, seq);
     if (other == first) continue;
     // All ranks fail with the same text.
     const bool by_parts_alone = describe(first) == describe(other) && first.parts != other.parts;

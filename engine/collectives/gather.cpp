@@ -21,7 +21,7 @@ void small(CollectiveContext& context, const Call& call) {
         put(out + r * call.bytes, from, std::min(bytes, call.bytes));
       }
     } else {
-      publish(ring, seq, call.send, call.bytes);
+      ring.publish(seq, call.send, call.bytes);
     }
   });
 }

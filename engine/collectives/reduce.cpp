@@ -18,7 +18,7 @@ void small(CollectiveContext& context, const Call& call) {
       });
       combine(call, call.recv, inputs, call.count);
     } else {
-      publish(ring, seq, call.send, call.bytes);
+      ring.publish(seq, call.send, call.bytes);
     }
   });
 }

@@ -60,7 +60,7 @@ void line(CollectiveContext& context, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.send);
   const Slice own = parts.of(context.rank());
   rooted_by_ring<Lines>(context, {context, call, bytes}, [&](Lines& ring, std::uint64_t seq, Lengths& lengths) {
-    publish(ring, seq, in, bytes);
+    ring.publish(seq, in, bytes);
     if (!own.size()) return;
     const bool overlaps = in == call.recv && own.begin > 0 && own.begin < own.size();  // our operand and our result
     const std::byte* const ours = overlaps ? ring.at(context.rank(), seq) : in;

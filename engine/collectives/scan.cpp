@@ -22,7 +22,7 @@ void combine_own(const CollectiveContext& context, const Call& call, void* out, 
 template <class Ring>
 void from_below(CollectiveContext& context, const Call& call) {
   rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
-    publish(ring, seq, call.send, call.bytes);
+    ring.publish(seq, call.send, call.bytes);
     const auto inputs = context.inputs();
     for (int r = 0; r < context.rank(); ++r) {
       inputs[r] = ring.wait(r, seq);

@@ -12,7 +12,7 @@ void small(CollectiveContext& context, const Call& call) {
   rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
     if (context.rank() == call.root) {
       const auto* in = static_cast<const std::byte*>(call.send);
-      publish(ring, seq, in, call.bytes * context.size());
+      ring.publish(seq, in, call.bytes * context.size());
       put(call.recv, in + call.root * call.bytes, call.bytes);
     } else {
       const std::byte* const from = ring.wait(call.root, seq);

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "engine/context/barrier.hpp"
+#include "engine/copying/copy.hpp"
 
 namespace nearfield::context {
 
@@ -123,6 +124,11 @@ class RecordRing : public Connector<RingWords<ring>> {
   }
   // `no_length`: nothing, since members have different lengths.
   void publish(std::uint64_t n, std::size_t bytes) { Base::publish(n, Words::value(n) | std::uint16_t(bytes)); }
+  void publish(std::uint64_t n, const void* from, std::size_t bytes) {
+    std::byte* const to = reserve(n);
+    if (bytes) copying::copy(to, from, bytes, copying::Store::claiming);  // others have read those lines
+    publish(n, bytes);
+  }
   const std::byte* wait(int member, std::uint64_t n) {
     Base::wait(member, n);
     return at(member, n);
@@ -132,14 +138,18 @@ class RecordRing : public Connector<RingWords<ring>> {
     const std::uint64_t head = Words::published(block(member), n).load(std::memory_order_relaxed);
     return head >> Words::Block::length_bits == n ? std::size_t(std::int16_t(head)) : no_length;
   }
-  // All members publish as many bytes, which all find by at() until the next operation. Returns its number.
+  // All members publish as many bytes, which all find by at() or get() until the next operation. Returns its number.
   std::uint64_t allgather(const void* mine, std::size_t bytes) {
     const std::uint64_t n = Base::next();
-    std::byte* const to = reserve(n);
-    if (bytes) std::memcpy(to, mine, bytes);
-    publish(n, bytes);
+    publish(n, mine, bytes);
     Base::meet(n);
     return n;
+  }
+  template <class T>
+  T get(int member, std::uint64_t n) const {
+    T value;
+    std::memcpy(&value, at(member, n), sizeof value);
+    return value;
   }
 
  private:

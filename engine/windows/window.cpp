@@ -76,9 +76,7 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
   const std::uint64_t seq = context_.slots.allgather(&own, sizeof own);
   bool able = true;
   for (int m = 0; m < size_; ++m) {
-    MemberDescription theirs;
-    std::memcpy(&theirs, m == rank_ ? reinterpret_cast<const std::byte*>(&own) : context_.slots.at(m, seq),
-                sizeof theirs);
+    const auto theirs = context_.slots.get<MemberDescription>(m, seq);
     able &= theirs.able != 0;
     always_locked_ |= !theirs.barriers;
     std::byte* const segment = team_->segment_of(m);

@@ -28,12 +28,6 @@ inline bool rings_ready(CollectiveContext& context, const Call&) {
   return context.lines.ready() && context.slots.ready();
 }
 
-template <class Ring>
-void publish(Ring& ring, std::uint64_t seq, const void* payload, std::size_t bytes) {
-  stage(ring.reserve(seq), payload, bytes);
-  ring.publish(seq, bytes);
-}
-
 // Runs a rooted operation, or another in which members wait for some of the others only: use(ring, seq, lengths)
 // publishes and reads, and notes what lengths it sees.
 template <class Ring, class Use>
@@ -51,7 +45,7 @@ template <class Keep, class Read>
 void all_by_slots(CollectiveContext& context, const void* payload, std::size_t bytes, Keep keep, Read read) {
   Slots& slots = context.slots;
   const std::uint64_t seq = slots.next();
-  publish(slots, seq, payload, bytes);
+  slots.publish(seq, payload, bytes);
   keep(seq);
   slots.meet(seq);
   compare_lengths(context, bytes, [&](int r) { return slots.bytes(r, seq); }, [] {});

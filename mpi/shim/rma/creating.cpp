@@ -119,10 +119,9 @@ enum class Ready : std::uint8_t { yes, no, forced };
 
 // Collective: returns the worst value of all members.
 Ready agree(context::CollectiveContext& context, Ready ours) {
-  const std::uint64_t seq = context.slots.allgather(&ours, 1);
+  const std::uint64_t seq = context.slots.allgather(&ours, sizeof ours);
   Ready worst = ours;
-  for (int m = 0; m < context.size(); ++m)
-    if (m != context.rank()) worst = std::max(worst, Ready(*context.slots.at(m, seq)));
+  for (int m = 0; m < context.size(); ++m) worst = std::max(worst, context.slots.get<Ready>(m, seq));
   return worst;
 }
 
@@ -249,8 +248,7 @@ std::uint64_t room_of_host() {
 std::vector<SharedPart> exchange_parts(context::CollectiveContext& context, const SharedPart& ours) {
   std::vector<SharedPart> all(std::size_t(context.size()), ours);
   const std::uint64_t seq = context.slots.allgather(&ours, sizeof ours);
-  for (int m = 0; m < context.size(); ++m)
-    if (m != context.rank()) std::memcpy(&all[std::size_t(m)], context.slots.at(m, seq), sizeof ours);
+  for (int m = 0; m < context.size(); ++m) all[std::size_t(m)] = context.slots.get<SharedPart>(m, seq);
   return all;
 }
 
