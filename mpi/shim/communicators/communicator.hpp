@@ -57,7 +57,7 @@ struct Communicator final : team::TeamUser {
 
   std::unique_ptr<team::Team> team;                                // of all ranks, if they share a node
   std::unique_ptr<choosing::Chooser> chooser;                      // for its calls; made with the team
-  choosing::Leaving leaving;                                       // bodies of calls that we have left
+  choosing::Leaving leaving;                                       // calls of its team that we have left
   std::unique_ptr<hierarchy::Hierarchy> hierarchy;                 // if the ranks live on several nodes
   std::unique_ptr<hierarchy::HierarchyChooser> hierarchy_chooser;  // made with the hierarchy
   // Returns the team of the ranks that we share memory with; may be null. Without team and hierarchy the host serves
@@ -126,7 +126,7 @@ void make_team(Communicator& state);
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);
 // Completes calls that we have left, before the team is used for anything but a collective call of carry().
 inline void settle_left(Communicator& state) {
-  if (state.leaving.left()) state.leaving.settle(state.team->context());
+  if (state.team) state.leaving.settle(state.team->context());
 }
 // Collective. Creates another team of the same ranks, which share a node; nullptr on all: it cannot be had.
 std::unique_ptr<team::Team> separate_team(const Communicator& state);
