@@ -92,7 +92,7 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
   wait_until(context.process(), [&] { return only->complete() || waiting::nanoseconds() > limit; });
   if (!only->complete()) return &was_left;
   const Row row = only->row;
-  settle(context);
+  finish(context.process());
   return row;
 }
 
@@ -103,12 +103,12 @@ Leaving::Row Leaving::queue(Chooser& chooser, CollectiveContext& context, const 
     wait_until(context.process(), [&] { return !forget_complete() || bytes_ + counted(call) <= most; });
     if (!left_.empty() && !error_ && leave(chooser, context, call, packed_call)) return &was_left;
   }
-  wait_for_all(context);
+  finish(context.process());
   return nullptr;
 }
 
-void Leaving::wait_for_all(CollectiveContext& context) {
-  wait_until(context.process(), [&] { return !forget_complete(); });
+void Leaving::finish(team::Process& process) {
+  wait_until(process, [&] { return !forget_complete(); });
   if (!error_) return;
   failed_ = false;
   std::rethrow_exception(std::exchange(error_, nullptr));

@@ -52,9 +52,9 @@ class Leaving final {
     return run_by_pieces(context, call);
   }
   // Before anything else of the context: until nothing is left. Throws what has kept it from ending.
-  void settle(context::CollectiveContext& context) {
+  void settle() {
     if (!left_.empty()) [[unlikely]]
-      wait_for_all(context);
+      finish(left_.front().process);
   }
 
   bool may_leave = false;  // equal on all members: what is left goes on while they are in calls of others
@@ -76,32 +76,19 @@ class Leaving final {
     std::size_t at = 0;
     Row row = nullptr;  // that has run it
   };
-  // A bit for each collective.
-  template <class Has>
-  static constexpr std::uint32_t those_that(Has has) {
-    std::uint32_t bits = 0;
-    for (std::size_t c = 0; c < collectives::collective_count; ++c)
-      bits |= std::uint32_t{has(collectives::operation(collectives::Collective(c)))} << c;
-    return bits;
-  }
-  static bool is_one(std::uint32_t bits, const collectives::Call& call) {
-    return bits >> unsigned(call.collective) & 1;
-  }
   bool covers(const collectives::Call& call) const {
-    constexpr auto rooted = those_that([](const collectives::Operation& o) { return o.rooted(); });
-    return is_one(rooted, call) && call.bytes <= longest && may_leave;
+    return collectives::rooted(call.collective) && call.bytes <= longest && may_leave;
   }
   static bool only_gives(const context::CollectiveContext& context, const collectives::Call& call) {
-    constexpr auto given_by_root =
-        those_that([](const collectives::Operation& o) { return o.gives.who == collectives::Who::root; });
-    return (context.rank() == call.root) == is_one(given_by_root, call);
+    const bool root_gives = collectives::operation(call.collective).gives.who == collectives::Who::root;
+    return (context.rank() == call.root) == root_gives;
   }
   Row perform_aside(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call);
   Row queue(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call,
             std::uint64_t packed_call);
   Left* leave(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call,
               std::uint64_t packed_call);
-  void wait_for_all(context::CollectiveContext& context);
+  void finish(team::Process& process);
   bool forget_complete();
 
   std::list<Left> left_;

@@ -64,7 +64,7 @@ class Runner final : public waiting::Source {
   void asleep_on(waiting::WakeWord* word) override;
   // Called by bodies whose wait has ended.
   void note_progress() { moved_ = true; }
-  // The same by a thread that waits for a body: if it has a CPU of its own, a single body polls as often as a blocking
+  // poll() of a thread that waits for a body: if it has a CPU of its own, a single body looks as often as a blocking
   // call would.
   bool poll_patiently(const waiting::Policy& policy) { return poll(policy.oversubscribed ? 1 : 64); }
   // Returns how often a resumed body polls before it is suspended again.

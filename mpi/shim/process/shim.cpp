@@ -177,7 +177,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   if (state->hierarchy && !algorithm.empty()) state->hierarchy_chooser->override_with(algorithm);
   if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
     team->contexts().finish();  // operations that have been issued keep their algorithms
-    settle_left(*state);
+    state->leaving.settle();
     (state->team ? *state->chooser : *state->hierarchy->node_chooser()).override_with(algorithm);
     for (const auto& chooser : state->further)
       if (chooser) chooser->override_with(algorithm);

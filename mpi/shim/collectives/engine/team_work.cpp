@@ -155,7 +155,7 @@ int post_task(Communicator& c, const collectives::Call& call, const char* functi
 int post_task(Communicator& c, const collectives::Call& call, const char* function,
               std::unique_ptr<StagingBuffers> buffers, const Persistent& form, const collectives::Call& counted) {
   return posting(c, function, [&]() -> int {
-    c.leaving.settle(c.team->context());
+    c.leaving.settle();
     const bool moves = call.bytes || collectives::operation(call.collective).moves_nothing();
     const auto rows = moves ? c.chooser->rows_for(call) : choosing::Chooser::Rows{};
     context::TaskQueue* const queue = rows.row || !moves ? c.team->contexts().reserve() : nullptr;
