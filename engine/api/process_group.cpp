@@ -247,17 +247,9 @@ const char* ProcessGroup::run_in_context(const collectives::Call& call) {
   if (team_->broken_off()) team_->report_break("about to make a call");
   if (team_->plan().check) collectives::compare_calls(context, call);
   context.calls.enter_collective(collectives::pack(call));
-  const collectives::Algorithm* ran = nullptr;
-  bool refused = false;
-  try {
-    ran = chooser_->perform(context, call);
-    if (!ran) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
-  } catch (const team::Refused&) {
-    refused = true;
-  }
-  if (refused) choosing::run_by_pieces(context, call);
+  const auto* const ran = choosing::run_anyhow(context, call, [&] { return chooser_->perform(context, call); });
   context.calls.leave();
-  return ran ? ran->name : "slots";
+  return ran->name;
 }
 
 void ProcessGroup::exchange(FillIn fill_in, StartedCall** started) {

@@ -43,14 +43,8 @@ bool StartedCall::test(std::uint64_t nanoseconds) {
 
 // Bodies of collectives progress by the runner, which their own wait would poll too seldom.
 bool StartedCall::wait_for(std::uint64_t limit) {
-  fibers::Runner& runner = group_.process().runner();
-  std::optional<fibers::Runner::Patience> patience;
-  if (!group_.process().policy().oversubscribed) patience.emplace(runner);
-  const auto done = [&] {
-    if (complete()) return true;
-    runner.poll();
-    return complete();
-  };
+  team::Process& process = group_.process();
+  const auto done = [&] { return complete() || (process.runner().poll_patiently(process.policy()), complete()); };
   return group_.wait_until(done, [this](int member) { return awaits(member); }, limit, "in a call with a request");
 }
 

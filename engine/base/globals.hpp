@@ -42,7 +42,6 @@ struct Globals {
   std::atomic<std::uint8_t> best_row[row_families][length_classes] = {};
   std::atomic<const tuning::Pace*> pace{nullptr};          // tuning/selector.cpp: of tests
   std::atomic<std::uint64_t> lines_streamed{0};            // copying/copy.cpp
-  std::atomic<int> calls_left{0};                          // choosing/leaving.hpp: of all communicators
   std::atomic<waiting::WakeWord*> reports_asked{nullptr};  // hang_report/reporter.cpp: rung by the handler of a signal
 };
 

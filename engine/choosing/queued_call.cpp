@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/collectives/pieces/rounds.hpp"
+#include "engine/collectives/pieces/gaps.hpp"
 
 namespace nearfield::choosing {
 
@@ -11,8 +11,13 @@ using collectives::Algorithm;
 using collectives::Call;
 using collectives::Collective;
 
+namespace {
+constexpr Algorithm by_pieces{"slots", {}, nullptr, nullptr, nullptr, "by pieces"};
+}
+
 // Pieces of each block that slots hold.
-void run_by_pieces(context::CollectiveContext& context, const Call& call) {
+const Algorithm* run_by_pieces(context::CollectiveContext& context, const Call& call) {
+  collectives::gather_gaps(context, call);
   const collectives::Operation& operation = collectives::operation(call.collective);
   const int p = context.size(), me = context.rank();
   const std::size_t most_blocks = std::max(operation.gives.each(p), operation.gets.each(p));
@@ -55,6 +60,8 @@ void run_by_pieces(context::CollectiveContext& context, const Call& call) {
     }
     for (std::size_t b = 0; b < got; ++b) std::memcpy(to + b * call.bytes + at, recv + b * piece.bytes, piece.bytes);
   }
+  collectives::scatter_gaps(context, call);
+  return &by_pieces;
 }
 
 void make_choosers(FurtherChoosers& choosers, const team::Team& team) {
@@ -76,18 +83,10 @@ void QueuedCall::run(context::CollectiveContext& context) {
   if (context.team().plan().check) collectives::compare_calls(context, call_);
   if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
   context.calls.enter_collective(collectives::pack(call_));
-  bool refused = false;
-  try {
-    if (!perform(context)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
-  } catch (const team::Refused&) {
-    refused = true;
-  }
-  if (refused) run_by_pieces(context, call_);
-}
-
-bool QueuedCall::perform(context::CollectiveContext& context) {
-  if (!choosers_) return planned_.row && planned_.run(context, call_, skips_);
-  return (*choosers_)[context.number() - 1]->perform(context, call_) != nullptr;
+  run_anyhow(context, call_, [&] {
+    if (choosers_) return (*choosers_)[context.number() - 1]->perform(context, call_);
+    return planned_.row ? planned_.run(context, call_, skips_) : nullptr;
+  });
 }
 
 }  // namespace nearfield::choosing

@@ -1,5 +1,5 @@
-// A collective call as the queue of a further context runs it (context/pool.hpp): once, by what has been chosen for
-// such calls of that context, or again and again, by what was chosen when the operation was planned.
+// A collective call as the queue of a further context runs it (context/pool.hpp, task_queue.hpp): once, by what has
+// been chosen for such calls of that context, or again and again, by what was chosen when the operation was planned.
 #pragma once
 #include "engine/choosing/chooser.hpp"
 #include "engine/choosing/skips.hpp"
@@ -8,8 +8,20 @@
 namespace nearfield::choosing {
 
 // Without copy buffers, on all members alike (team::Refused). The host cannot help, since each member has come here at
-// another moment of its own calls.
-void run_by_pieces(context::CollectiveContext& context, const collectives::Call& call);
+// another moment of its own calls. Returns a row that says so.
+const collectives::Algorithm* run_by_pieces(context::CollectiveContext& context, const collectives::Call& call);
+// The same, where `perform()` says that it has to be so. What that returns is what has run the call; it must be
+// something.
+template <class Perform>
+const collectives::Algorithm* run_anyhow(context::CollectiveContext& context, const collectives::Call& call,
+                                         Perform perform) {
+  try {
+    if (const collectives::Algorithm* const ran = perform()) return ran;
+    throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
+  } catch (const team::Refused&) {
+  }
+  return run_by_pieces(context, call);
+}
 
 // What has been chosen for calls of each further context.
 using FurtherChoosers = std::unique_ptr<Chooser>[context::further];
@@ -26,9 +38,6 @@ class QueuedCall final : public context::Task {
 
  private:
   void run(context::CollectiveContext& context) override;
-  // False: no algorithm applies. Throws what waits throw.
-  bool perform(context::CollectiveContext& context);
-
   collectives::Call call_;
   std::vector<std::size_t> parts_;
   FurtherChoosers* const choosers_ = nullptr;  // none: it is planned

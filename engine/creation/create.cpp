@@ -202,9 +202,9 @@ std::unique_ptr<Team> TeamCreation::prepare() try {
                                               reinterpret_cast<std::byte*>(leader) + sizeof *leader, size_);
   }
   // All memory is allocated before the members agree.
-  auto contexts = std::make_unique<context::AllContexts>(*team);
-  team->context_ = &contexts->first;
-  team->contexts_ = &contexts->further;
+  auto contexts = std::make_unique<context::ContextPool>(*team);
+  team->context_ = &contexts->first.context;
+  team->contexts_ = contexts.get();
   team->state_ = std::move(contexts);
   team->block_offset_ = offset;
   return team;

@@ -30,6 +30,7 @@ void Runner::start(Lane& lane) {
   lane.fiber->start([](void* body) { static_cast<Lane*>(body)->run(); }, &lane);
   if (!lane.fiber->ended()) {
     lanes_.push_back(&lane);
+    if (lane.unattended) unattended_.fetch_add(1, std::memory_order_relaxed);
     count_.store(lanes_.size(), std::memory_order_relaxed);
     return;
   }
@@ -37,12 +38,11 @@ void Runner::start(Lane& lane) {
   lane.fiber = nullptr;
 }
 
-bool Runner::poll_all() {
+bool Runner::poll_all(unsigned looks) {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return false;  // another thread polls
-  Lane* ended = nullptr;
   moved_ = false;
-  looks_ = lanes_.size() == 1 && patient_.load(std::memory_order_relaxed) ? 64 : 1;
+  looks_ = lanes_.size() == 1 ? looks : 1;
   for (std::size_t i = 0; i < lanes_.size();) {
     Lane& lane = *lanes_[i];
     lane.fiber->resume();
@@ -51,18 +51,18 @@ bool Runner::poll_all() {
       continue;
     }
     moved_ = true;
-    idle_.push_back(lane.fiber);
-    lane.fiber = nullptr;
+    idle_.push_back(std::exchange(lane.fiber, nullptr));
     lanes_.erase(lanes_.begin() + std::ptrdiff_t(i));
     count_.store(lanes_.size(), std::memory_order_relaxed);
-    if (!lane.has_afterwards) continue;
-    lane.next = ended;
-    ended = &lane;
+    const bool unattended = lane.unattended, last = lane.has_afterwards;
+    if (last) {
+      lock.unlock();
+      lane.afterwards();
+    }
+    if (unattended) unattended_.fetch_sub(1, std::memory_order_release);  // SYNC: unattended
+    if (last) return true;
   }
-  const bool moved = moved_;
-  lock.unlock();
-  while (ended) std::exchange(ended, ended->next)->afterwards();
-  return moved;
+  return moved_;
 }
 
 void Runner::asleep_on(waiting::WakeWord* word) {

@@ -1,4 +1,5 @@
-// Runs bodies of operations that may overlap others (context/pool.hpp), in whichever thread waits, tests or issues.
+// Runs bodies of operations that may overlap others (context/task_queue.hpp), in whichever thread waits, tests or
+// issues.
 //
 // A thread that sleeps while bodies are suspended is woken by the members that they await:
 //
@@ -20,7 +21,7 @@
 
 #include "engine/fibers/fiber.hpp"
 #include "engine/memory/segment.hpp"
-#include "engine/waiting/progress.hpp"
+#include "engine/waiting/wait.hpp"
 
 namespace nearfield::fibers {
 
@@ -29,11 +30,11 @@ struct Lane {
   virtual void run() = 0;  // the body; must not throw
   virtual void publish_awaited() {}
   // Called after the body has ended, by the thread that ran its last part, without the runner's lock, so that it may
-  // issue others.
+  // issue others. The lane may be gone when it returns.
   virtual void afterwards() {}
   Fiber* fiber = nullptr;       // while the body is under way
   bool has_afterwards = false;  // afterwards() is called; otherwise the lane may be gone by then
-  Lane* next = nullptr;         // list of lanes that have ended and have one
+  bool unattended = false;      // no call waits for it: Runner::unattended()
 
  protected:
   ~Lane() = default;
@@ -54,36 +55,35 @@ class Runner final : public waiting::Source {
   // Runs the lane's body up to its first suspension; if it has ended the caller calls afterwards(). Throws
   // std::bad_alloc, and then nothing has been done. pre: the lock is held, and the lane is not under way.
   void start(Lane& lane);
+  // Whether bodies, and what follows them, are under way that no call waits for.
+  bool unattended() const { return unattended_.load(std::memory_order_acquire) != 0; }  // SYNC: unattended
 
   // ---- Source
-  bool poll() override { return count_.load(std::memory_order_relaxed) != 0 && poll_all(); }
+  bool poll() override { return poll(1); }
   bool busy() override { return count_.load(std::memory_order_relaxed) != 0; }
   void asleep_on(waiting::WakeWord* word) override;
   // Called by bodies whose wait has ended.
   void note_progress() { moved_ = true; }
+  // poll() of a thread that waits for a body: if it has a CPU of its own, a single body looks as often as a blocking
+  // call would.
+  bool poll_patiently(const waiting::Policy& policy) { return poll(policy.oversubscribed ? 1 : 64); }
   // Returns how often a resumed body polls before it is suspended again.
   unsigned looks() const { return looks_; }
-  // Held while the calling thread waits for a body and has a CPU of its own: a single body polls as often as a blocking
-  // call would then.
-  struct Patience {
-    explicit Patience(Runner& runner) : runner(runner) { runner.patient_.store(true, std::memory_order_relaxed); }
-    ~Patience() { runner.patient_.store(false, std::memory_order_relaxed); }
-    Runner& runner;
-  };
 
  private:
-  bool poll_all();
+  bool poll(unsigned looks) { return busy() && poll_all(looks); }
+  bool poll_all(unsigned looks);
   void add_stack();
   memory::Segment& segment_;
   Atomic<std::uint64_t>& asleep_on_;
   std::mutex mutex_;
   std::atomic<std::size_t> count_{0};  // size of lanes_; without the lock it only says whether there are any
+  std::atomic<int> unattended_{0};     // lanes
   std::vector<Lane*> lanes_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
   bool moved_ = false;
   unsigned looks_ = 1;
-  std::atomic<bool> patient_{false};
 };
 
 }  // namespace nearfield::fibers

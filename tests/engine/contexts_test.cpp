@@ -305,8 +305,12 @@ TEST(ContextPool, AllThatAreLetGoOfAreUsedAgain) {
               constexpr unsigned many = 150;
               bool good = true;
               for (int round = 0; round < 3; ++round) {
-                for (unsigned i = 0; i < many && good; ++i) good = (*team)->contexts().reserve() == i;
-                for (unsigned i = 0; i < many && good; ++i) (*team)->contexts().let_go(rank ? i : many - 1 - i);
+                context::TaskQueue* reserved[many];
+                for (unsigned i = 0; i < many; ++i) {
+                  reserved[i] = (*team)->contexts().reserve();
+                  good &= reserved[i]->context.number() == context::further + 1 + i;
+                }
+                for (unsigned i = 0; i < many; ++i) (*team)->contexts().let_go(*reserved[rank ? i : many - 1 - i]);
               }
               Team::close(std::move(*team));
               return good;
@@ -318,14 +322,14 @@ TEST(ContextPool, NobodyPlansWithoutRoom) {
   EXPECT_EQ(0, run_members(3, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
               auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
-              const bool first = (*team)->contexts().reserve().has_value();
+              const auto* const first = (*team)->contexts().reserve();
               if (rank == 1) testing::run_out_of_memory(process), testing::use_up(process);
-              const bool second = (*team)->contexts().reserve().has_value();
-              (*team)->contexts().let_go(0);
-              const bool third = (*team)->contexts().reserve() == 0u;
-              (*team)->contexts().let_go(0);
+              const auto* const second = (*team)->contexts().reserve();
+              (*team)->contexts().let_go(*first);
+              const auto* const third = (*team)->contexts().reserve();
+              (*team)->contexts().let_go(*third);
               Team::close(std::move(*team));
-              return first && !second && third;
+              return first && !second && third == first;
             }));
 }
 

@@ -15,7 +15,6 @@
 //   bool involves(int) const       as Activity::involves
 //   bool stays() const             as Activity::stays
 #pragma once
-#include <new>
 #include <utility>
 
 #include "mpi/shim/handles/activity.hpp"
@@ -31,17 +30,11 @@ struct StagingBuffers {
   virtual int store() = 0;                     // once it is complete. An error class
 };
 
-// Memory of tasks: that of those which have gone serves the next ones of the thread. Throws std::bad_alloc.
-void* take_task_memory(std::size_t bytes);
-void put_back_task_memory(void* memory, std::size_t bytes);
-
 template <class Work>
 class CollectiveTask final : public Activity {
  public:
   template <class... Arguments>
   explicit CollectiveTask(Arguments&&... arguments) : work(std::forward<Arguments>(arguments)...) {}
-  static void* operator new(std::size_t bytes) { return take_task_memory(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) { put_back_task_memory(memory, bytes); }
 
   int begin() override {
     finalized_ = false;

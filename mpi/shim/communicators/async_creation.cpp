@@ -118,9 +118,10 @@ void AsyncCreation::afterwards() {
   const std::lock_guard lock(queue_lock_);
   if (work_->made) install_team(state_, std::move(work_->made), std::move(work_->chooser));
   work_.reset();
-  while (Deferred* const call = first_) {
-    first_ = call->next;
-    call->go(state_.team.get());
+  while (!deferred_.empty()) {
+    Deferred& call = *deferred_.front();
+    deferred_.pop_front();
+    call.go(state_.team.get());
   }
   begun_.fetch_sub(1, std::memory_order_relaxed);
   settled_.store(true, std::memory_order_release);  // SYNC: creation-settled;
@@ -129,21 +130,13 @@ void AsyncCreation::afterwards() {
 bool AsyncCreation::defer(Deferred& call) {
   const std::lock_guard lock(queue_lock_);
   if (settled()) return false;
-  call.next = nullptr;
-  (first_ ? last_->next : first_) = &call;
-  last_ = &call;
+  deferred_.push_back(&call);
   return true;
 }
 
 void AsyncCreation::forget(Deferred& call) {
   const std::lock_guard lock(queue_lock_);
-  Deferred* before = nullptr;
-  for (Deferred* each = first_; each; before = each, each = each->next) {
-    if (each != &call) continue;
-    (before ? before->next : first_) = call.next;
-    if (last_ == &call) last_ = before;
-    return;
-  }
+  std::erase(deferred_, &call);
 }
 
 bool AsyncCreation::wait() {

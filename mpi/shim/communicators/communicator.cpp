@@ -76,7 +76,7 @@ int forget(MPI_Comm, int, void* value, void*) {
   if (&team == base_team) return MPI_SUCCESS;  // the messenger lives on it
   team.orphan();
   kept->keep();
-  if (!kept->leaving.outlive(team.context(), *kept)) kept->let_go();
+  if (!team.contexts().first.outlive(*kept)) kept->let_go();  // something is left
   kept->let_go();
   return MPI_SUCCESS;
 }

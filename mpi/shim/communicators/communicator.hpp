@@ -57,7 +57,7 @@ struct Communicator final : team::TeamUser {
 
   std::unique_ptr<team::Team> team;                                // of all ranks, if they share a node
   std::unique_ptr<choosing::Chooser> chooser;                      // for its calls; made with the team
-  choosing::Leaving leaving;                                       // bodies of calls that we have left
+  choosing::Leaving leaving;                                       // calls of its team that we have left
   std::unique_ptr<hierarchy::Hierarchy> hierarchy;                 // if the ranks live on several nodes
   std::unique_ptr<hierarchy::HierarchyChooser> hierarchy_chooser;  // made with the hierarchy
   // Returns the team of the ranks that we share memory with; may be null. Without team and hierarchy the host serves
@@ -124,10 +124,6 @@ Communicator* communicator_slowly(MPI_Comm comm);
 // Collective. Makes the team, or the hierarchy (over_nodes.cpp), if possible.
 void make_team(Communicator& state);
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);
-// Completes calls that we have left, before the team is used for anything but a collective call of carry().
-inline void settle_left(Communicator& state) {
-  if (state.leaving.left()) state.leaving.settle(state.team->context());
-}
 // Collective. Creates another team of the same ranks, which share a node; nullptr on all: it cannot be had.
 std::unique_ptr<team::Team> separate_team(const Communicator& state);
 // Collective over all its ranks. False: they share a node, and nothing has been made.
@@ -168,7 +164,7 @@ inline std::uint64_t context_of_plan(const Communicator& c, std::uint64_t plan) 
 inline constinit messages::Messenger* the_messenger = nullptr;
 // Runs bodies of operations that may overlap others; may be null.
 inline constinit fibers::Runner* the_runner = nullptr;
-inline bool run_bodies() { return the_runner && the_runner->busy() && the_runner->poll(); }
+inline bool run_bodies() { return the_runner && the_runner->poll(); }
 // Progresses our messages and bodies. Returns whether anything moved.
 inline bool poll_ours() {
   const bool moved = the_messenger && the_messenger->poll();

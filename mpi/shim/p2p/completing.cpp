@@ -168,9 +168,11 @@ int wait_one(MPI_Request request) {
       if (!user.request.complete()) the_messenger->wait(user.request, involves);
       return code;
     }
-    std::optional<fibers::Runner::Patience> patience;
-    if (the_runner->busy() && !wait_policy().oversubscribed) patience.emplace(*the_runner);
-    if (!user.complete()) wait_ours([&] { return user.complete(); }, involves, nullptr, "waiting for a request");
+    const auto done = [&] {
+      if (!wait_policy().oversubscribed) the_runner->poll_patiently(wait_policy());
+      return user.complete();
+    };
+    if (!user.complete()) wait_ours(done, involves, nullptr, "waiting for a request");
   } catch (const team::Died&) {
     if (!end_dead(1, &request, code) && code == MPI_SUCCESS) throw;
   }

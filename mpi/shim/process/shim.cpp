@@ -140,8 +140,8 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
 // The program's callbacks on MPI_COMM_SELF run first, and may communicate; then the host calls end_of_program().
 int Finalize() {
   free_created();
-  if (choosing::Leaving::any())  // bodies notice dead members themselves
-    wait_ours([] { return !choosing::Leaving::any(); }, [](int) { return false; }, nullptr, "in MPI_Finalize");
+  if (the_runner && the_runner->unattended())  // bodies notice dead members themselves
+    wait_ours([] { return !the_runner->unattended(); }, [](int) { return false; }, nullptr, "in MPI_Finalize");
   if (abi::remarks_on_kept_requests && running()) show_persistent();
   const int code = host.Finalize();
   if (code != MPI_SUCCESS) return code;
@@ -177,7 +177,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   if (state->hierarchy && !algorithm.empty()) state->hierarchy_chooser->override_with(algorithm);
   if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
     team->contexts().finish();  // operations that have been issued keep their algorithms
-    if (state->team) settle_left(*state);
+    state->leaving.settle();
     (state->team ? *state->chooser : *state->hierarchy->node_chooser()).override_with(algorithm);
     for (const auto& chooser : state->further)
       if (chooser) chooser->override_with(algorithm);

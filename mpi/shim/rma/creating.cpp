@@ -80,7 +80,7 @@ int creating(MPI_Comm comm, MPI_Aint unit, Make make, Body body) {
   if (!c) return left_to_host(WhoseWindow::communicator, make);
   return with_memory(*c, name_of(number), [&]() -> int {
     try {
-      settle_left(*c);
+      c->leaving.settle();
       return body(*c);
     } catch (const team::Broken& broken) {
       return raise(comm, name_of(number), broken);

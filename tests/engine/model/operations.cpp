@@ -47,7 +47,7 @@ class Player {
     switch (what) {
       case 'i': return team_->contexts().issue(operation);
       case 'p': return plan(n);
-      case 's': return team_->contexts().issue_to(context_[n], operation);
+      case 's': return queue_[n]->issue(operation);
       case 'w':
         while (!operation.complete())
           if (!process_.progress().poll()) processor::pause();
@@ -62,16 +62,15 @@ class Player {
   static void complete(const Operation& operation) { require(!operation.error(), "an operation has failed"); }
   // All members have to get the same.
   void plan(unsigned n) {
-    const auto context = team_->contexts().reserve();
-    require(context.has_value(), "no track could be reserved");
-    context_[n] = *context;
+    queue_[n] = team_->contexts().reserve();
+    require(queue_[n], "no context could be reserved");
+    const unsigned number = queue_[n]->context.number();
     context::CollectiveContext& first = team_->context();
-    const std::uint64_t seq = first.slots.next();
-    put(first.slots.reserve(seq), *context + 1);
-    first.slots.publish(seq, sizeof seq);
-    first.slots.meet(seq);
-    for (int r = 0; r < first.size(); ++r)
-      require(get(first.slots.at(r, seq)) == *context + 1, "another track is reserved");
+    const std::uint64_t seq = first.next_slot();
+    put(first.reserve_slot(seq), number);
+    first.publish_slot(seq, sizeof seq);
+    first.meet_slots(seq);
+    for (int r = 0; r < first.size(); ++r) require(get(first.slot(r, seq)) == number, "another context is reserved");
   }
 
   Members& members_;
@@ -79,7 +78,7 @@ class Player {
   team::Team* const team_;
   const int me_;
   Operation operations_[most_operations];
-  unsigned context_[most_operations] = {};
+  context::TaskQueue* queue_[most_operations] = {};
 };
 
 }  // namespace

@@ -155,17 +155,9 @@ int carry(Communicator& c, const collectives::Call& call, const char* function, 
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   try {
     if (!enter(&team, call, !part_of)) return MPI_SUCCESS;
-    const collectives::Algorithm* algorithm = nullptr;
-    bool without_room = false;
-    try {
-      algorithm = c.leaving.perform(*c.chooser, team.context(), call, collectives::pack(reported));
-    } catch (const team::Refused&) {
-      if (!c.leaving.needs_no_room(call)) throw;
-      without_room = true;
-    }
-    if (without_room) [[unlikely]]
-      algorithm = choosing::Leaving::perform_without_room(team.context(), call);
-    team.context().calls.leave();
+    const collectives::Algorithm* const algorithm =
+        c.leaving.perform(*c.chooser, team.context(), call, collectives::pack(reported));
+    team.context().leave();
     if (!algorithm) [[unlikely]]
       return to_host(reported.collective, Reason::algorithm, host_call);
     *last_algorithm = algorithm->name;

@@ -19,7 +19,7 @@ TeamWork::TeamWork(Communicator& c, const char* function, const collectives::Cal
 
 TeamWork::TeamWork(Communicator& c, const char* function, const collectives::Call& call,
                    std::unique_ptr<StagingBuffers> buffers, const Plan& plan)
-    : c_(c), function_(function), call_(call, plan.rows), buffers_(std::move(buffers)), own_context_(plan.context) {
+    : c_(c), function_(function), call_(call, plan.rows), buffers_(std::move(buffers)), own_queue_(&plan.queue) {
   call_.keep_parts(c.size);
   join(*c.team);
 }
@@ -28,7 +28,7 @@ TeamWork::~TeamWork() {
   if (state() == State::queued) creation_->forget(*this);
   if (at_host_ != host.request_null) host.Request_free(&at_host_);
   if (!team_) return;
-  if (own_context_) team_->contexts().let_go(*own_context_);
+  if (own_queue_) team_->contexts().let_go(*own_queue_);
   c_.let_go();
 }
 
@@ -40,8 +40,8 @@ void TeamWork::join(team::Team& team) {
 // A member that cannot is out of step with the others, which would wait for it. An error class.
 int TeamWork::issue() try {
   if (buffers_ && buffers_->fetch() != MPI_SUCCESS) throw OutOfMemory();
-  if (own_context_) {
-    team_->contexts().issue_to(*own_context_, call_);
+  if (own_queue_) {
+    own_queue_->issue(call_);
   } else {
     choosing::make_choosers(c_.further, *team_);
     team_->contexts().issue(call_);
@@ -155,13 +155,12 @@ int post_task(Communicator& c, const collectives::Call& call, const char* functi
 int post_task(Communicator& c, const collectives::Call& call, const char* function,
               std::unique_ptr<StagingBuffers> buffers, const Persistent& form, const collectives::Call& counted) {
   return posting(c, function, [&]() -> int {
-    c.leaving.settle(c.team->context());
+    c.leaving.settle();
     const bool moves = call.bytes || collectives::operation(call.collective).moves_nothing();
     const auto rows = moves ? c.chooser->rows_for(call) : choosing::Chooser::Rows{};
-    const auto context = rows.row || !moves ? c.team->contexts().reserve() : std::nullopt;
-    if (!context) return form.at_host(call.collective, Reason::memory);
-    return make_task(c, counted, true, form.request, function, call, std::move(buffers),
-                     TeamWork::Plan{rows, *context});
+    context::TaskQueue* const queue = rows.row || !moves ? c.team->contexts().reserve() : nullptr;
+    if (!queue) return form.at_host(call.collective, Reason::memory);
+    return make_task(c, counted, true, form.request, function, call, std::move(buffers), TeamWork::Plan{rows, *queue});
   });
 }
 

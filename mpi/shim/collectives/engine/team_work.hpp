@@ -12,7 +12,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "engine/choosing/queued_call.hpp"
 #include "mpi/shim/collectives/task.hpp"
@@ -25,7 +24,7 @@ class TeamWork final : AsyncCreation::Deferred {
   using HostCall = std::function<int(MPI_Request*)>;
   struct Plan {
     choosing::Chooser::Rows rows;
-    unsigned context;
+    context::TaskQueue& queue;
   };
 
   // The next call of the communicator. `host_call`: of one that is yet to have its team.
@@ -55,7 +54,7 @@ class TeamWork final : AsyncCreation::Deferred {
   const char* const function_;
   choosing::QueuedCall call_;
   std::unique_ptr<StagingBuffers> buffers_;
-  const std::optional<unsigned> own_context_;
+  context::TaskQueue* const own_queue_ = nullptr;  // of one that is planned
   team::Team* team_ = nullptr;
   std::atomic<State> state_{State::at_rest};
   int code_ = MPI_SUCCESS;
