@@ -44,9 +44,8 @@ struct SpeculativeReceive final : Request, Follower {
 namespace {
 
 // But for those that are promised to others.
-bool serves(const Entry& entry, const Envelope& message) {
-  const std::optional<int>& promised = static_cast<const Request&>(entry).promised;
-  return matches(entry.envelope, message) && (!promised || *promised == message.tag);
+bool serves(const Request& receive, const Envelope& message) {
+  return match(receive.envelope, message) && (!receive.promised || *receive.promised == message.tag);
 }
 
 void withdraw_tokens(Tokens*& asked) {
@@ -58,10 +57,9 @@ void withdraw_tokens(Tokens*& asked) {
 Matcher::Meeting Matcher::meet_elsewhere(const Envelope& message, Tokens*& asked) {
   using Claim = Elsewhere::Claim;
   for (;;) {
-    Entry* first = posted_.first(message);
-    if (first && !serves(*first, message))
-      first = posted_.find_if([&](const Entry& each) { return serves(each, message); });
-    auto* const receive = static_cast<Request*>(first);
+    Request* receive = posted_.oldest(message);
+    if (receive && !serves(*receive, message))
+      receive = posted_.find_if([&](const Request& each) { return serves(each, message); });
     Claim claimed = Claim::yes;
     if (receive && receive->elsewhere)
       claimed = lock_.by_progress_thread() ? Claim::later : receive->elsewhere->claim(message.tag, asked);
@@ -97,8 +95,7 @@ void Matcher::decide_all(Guard& guard) {
   if (lock_.by_progress_thread()) return take_in_undecided();
   for (;;) {
     Meeting met{};
-    UnexpectedEntry* const found = unexpected_.find_if([&](const UnexpectedEntry& each) {
-      auto& message = const_cast<UnexpectedMessage&>(static_cast<const UnexpectedMessage&>(each));
+    UnexpectedMessage* const found = unexpected_.find_if([&](UnexpectedMessage& message) {
       PerMember& from = peer(message.member);
       if (from.held) return false;
       met = meet(message.envelope, message.asked);
@@ -112,25 +109,22 @@ void Matcher::decide_all(Guard& guard) {
     });
     if (!found) break;
     unexpected_.remove(*found);
-    start_matched(*met.receive, static_cast<UnexpectedMessage&>(*found), guard);
+    start_matched(*met.receive, *found, guard);
   }
   for (PerMember& from : peer_) from.held = false;
 }
 
 // Each receive speaks for the message that it would be matched with if none were met elsewhere.
 void Matcher::take_in_undecided() {
-  unexpected_.find_if([&](const UnexpectedEntry& each) {
-    auto& message = const_cast<UnexpectedMessage&>(static_cast<const UnexpectedMessage&>(each));
-    if (!message.undecided) return false;
-    Entry* const receive = posted_.find_if([&](const Entry& entry) {
-      return !static_cast<const Request&>(entry).claimed && serves(entry, message.envelope);
-    });
-    if (!receive) return false;
-    static_cast<Request*>(receive)->claimed = true;
+  unexpected_.each([&](UnexpectedMessage& message) {
+    if (!message.undecided) return;
+    Request* const receive =
+        posted_.find_if([&](const Request& each) { return !each.claimed && serves(each, message.envelope); });
+    if (!receive) return;
+    receive->claimed = true;
     take_in(message);
-    return false;
   });
-  posted_.find_if([](Entry& entry) { return static_cast<Request&>(entry).claimed = false; });
+  posted_.each([](Request& receive) { receive.claimed = false; });
 }
 
 // Without memory it stays where it is.

@@ -50,12 +50,12 @@ std::int64_t Matcher::receive_at_once(int member, Envelope wanted, std::byte* to
 
 void Matcher::start(Request& receive, Guard& guard) {
   decide(guard);
-  UnexpectedEntry* const entry = unexpected_.find(receive.envelope);
-  if (entry && !static_cast<UnexpectedMessage*>(entry)->undecided) {
-    unexpected_.remove(*entry);
-    return start_matched(receive, static_cast<UnexpectedMessage&>(*entry), guard);
+  UnexpectedMessage* const message = unexpected_.oldest(receive.envelope);
+  if (message && !message->undecided) {
+    unexpected_.remove(*message);
+    return start_matched(receive, *message, guard);
   }
-  if (receive.attended && !entry && receive.member >= 0 && receive_next(receive, guard)) return;
+  if (receive.attended && !message && receive.member >= 0 && receive_next(receive, guard)) return;
   receive.posted = true;
   posted_.push(receive);
 }
@@ -68,7 +68,7 @@ bool Matcher::receive_next(Request& receive, Guard& guard) {
   if (busy() || ++peer(member).straight % straight_at_a_time == 0) return false;
   const Record* const record = protocols_.channels.look(member, word);
   if (!record || !protocols_.channels.is_sound(member, word, *record) || kind_of(word) == Kind::withdraw ||
-      !matches(receive.envelope, record->envelope))
+      !match(receive.envelope, record->envelope))
     return false;
   protocols_.give(receive, read(member, word, *record));
   protocols_.channels.take(member, word);
@@ -87,7 +87,7 @@ bool Matcher::deliver(int member, std::uint64_t word, const Record& record) {
   if (kind_of(word) == Kind::withdraw) {
     std::uint64_t transfer;
     std::memcpy(&transfer, payload_of(record, sizeof transfer), sizeof transfer);
-    withdraw(member, transfer);
+    withdraw(member, record.envelope, transfer);
     return true;
   }
   const Arrived message = read(member, word, record);
@@ -135,7 +135,6 @@ UnexpectedMessage* Matcher::keep(const Arrived& message) {
   }
   unexpected->envelope = message.envelope;
   unexpected->member = message.member;
-  unexpected->name = message.note.transfer ? name_of(message.member, message.note.transfer) : Envelope{};
   unexpected->error = ErrorKind::none;
   if (unexpected->lies_in_buffer()) protocols_.chains.keep(*unexpected);
   ++counts_.unexpected;
@@ -147,20 +146,18 @@ Arrived Matcher::arrived(UnexpectedMessage& message) {
   return {message.member, message.envelope, message.note, message.payload(), message.carried ? message.note.bytes : 0};
 }
 
-void Matcher::withdraw(int member, std::uint64_t transfer) {
-  UnexpectedEntry* const entry = unexpected_.find_named(name_of(member, transfer), [](const UnexpectedEntry& e) {
-    return static_cast<const UnexpectedMessage&>(e).note.transfer != 0;
-  });
-  if (!entry) return;  // matched already
-  unexpected_.remove(*entry);
-  auto& unexpected = static_cast<UnexpectedMessage&>(*entry);
-  settle(unexpected);
-  free(unexpected);
+void Matcher::withdraw(int member, const Envelope& envelope, std::uint64_t transfer) {
+  UnexpectedMessage* const unexpected = unexpected_.find_same(
+      envelope, [&](const UnexpectedMessage& each) { return each.member == member && each.note.transfer == transfer; });
+  if (!unexpected) return;  // matched already
+  unexpected_.remove(*unexpected);
+  settle(*unexpected);
+  free(*unexpected);
   protocols_.transfers.acknowledge(member, transfer, State::cancelled);
 }
 
 UnexpectedMessage* Matcher::find(const Envelope& wanted, bool take) {
-  auto* const found = static_cast<UnexpectedMessage*>(unexpected_.find(wanted));
+  UnexpectedMessage* const found = unexpected_.oldest(wanted);
   if (!found || found->undecided) return nullptr;
   if (take) unexpected_.remove(*found);
   return found;

@@ -42,7 +42,7 @@ class Matcher {
   }
   template <class Visit>
   void each_posted(Visit visit) {
-    posted_.each([&](Entry& entry) { visit(static_cast<Request&>(entry)); });
+    posted_.each(visit);
   }
 
   // ---- messages
@@ -52,7 +52,7 @@ class Matcher {
   // The oldest unexpected message for that receive; `take`: out of matching. nullptr: none that is decided.
   UnexpectedMessage* find(const Envelope& wanted, bool take);
   const UnexpectedMessage* oldest() const {
-    return static_cast<const UnexpectedMessage*>(unexpected_.find_if([](const UnexpectedEntry&) { return true; }));
+    return unexpected_.find_if([](const UnexpectedMessage&) { return true; });
   }
   // In every poll: what came while nobody could ask elsewhere.
   void decide(Guard& guard) {
@@ -78,9 +78,7 @@ class Matcher {
   void free(UnexpectedMessage& message);
   UnexpectedMessage* keep(const Arrived& message);  // nullptr without memory
   void consume(UnexpectedMessage& message, Request& receive);
-  // Of an unexpected message that its sender may take back.
-  static Envelope name_of(int member, std::uint64_t transfer) { return {transfer, member, 0}; }
-  void withdraw(int member, std::uint64_t transfer);
+  void withdraw(int member, const Envelope& envelope, std::uint64_t transfer);
   void take(Request& receive) {
     posted_.remove(receive);
     receive.posted = false;
@@ -93,7 +91,7 @@ class Matcher {
   };
   // The receive for a message. `asked`: the message's tokens, none afterwards where it is decided.
   Meeting meet(const Envelope& message, Tokens*& asked) {
-    auto* const first = static_cast<Request*>(posted_.first(message));
+    Request* const first = posted_.oldest(message);
     if ((first && first->elsewhere) || asked) [[unlikely]]
       return meet_elsewhere(message, asked);
     if (first) take(*first);
@@ -112,8 +110,8 @@ class Matcher {
   const MessengerLock& lock_;
   Protocols& protocols_;
   Counts& counts_;
-  Posted posted_;
-  Unexpected unexpected_;
+  Table<Request> posted_;
+  Table<UnexpectedMessage> unexpected_;
   std::size_t undecided_ = 0;  // unexpected messages
   std::vector<PerMember> peer_;
   std::vector<std::unique_ptr<UnexpectedMessage>> spare_;

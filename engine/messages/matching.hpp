@@ -1,21 +1,24 @@
-// Posted receives and unexpected messages.
+// Posted receives and unexpected messages: two tables of one kind.
 //
-// Both are lists in order of arrival, which are simply searched; a list in which a search took long gets an index: a
-// hash table of first-in-first-out lists by (context, source, tag), where wildcards are keys like others. A posted
-// receive is in one of these lists; a message looks into the four that may hold a receive for it and takes the oldest.
-// An unexpected message is in all four, so that a receive finds the oldest one for it at the head of one. Cancelled
-// sends are looked up by name; the first slow lookup builds a second hash table.
+// A table is a list in order of arrival, which is simply searched. Once a search has taken long its entries lie in hash
+// bins as well, by (context, source, tag), where wildcards are keys like others, until the table is empty:
+//
+//   bin -> the oldest of a key -> the oldest of another key -> ...
+//              <-> the next of that key <-> ... in order of arrival, a ring
+//
+// A posted receive has one key; a message looks at the four that a receive for it may have, and takes the one with the
+// lowest sequence number. An unexpected message has all four, so that a receive finds the oldest one for it at its key.
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "engine/messages/blocks.hpp"
 
 namespace nearfield::messages {
 
-inline bool matches(const Envelope& wanted, const Envelope& message) {
-  return wanted.context == message.context && (wanted.source == message.source || wanted.source == any) &&
-         (wanted.tag == message.tag || wanted.tag == any);
+// Of a receive and a message.
+inline bool match(const Envelope& a, const Envelope& b) {
+  return a.context == b.context && (a.source == b.source || a.source == any || b.source == any) &&
+         (a.tag == b.tag || a.tag == any || b.tag == any);
 }
 
 // The four receives that a message may match, the exact one first.
@@ -56,110 +59,128 @@ struct List : Link {
   }
 };
 
-// Key to list. Lists that have become empty go when the table is cleared or grows.
-class Index {
+// Of an entry under one of its keys. Means something while it is in bins.
+struct Place {
+  Envelope key;
+  void* owner;
+  Place *next, *previous;  // of that key
+  Place* below;            // of the oldest: the oldest of the next key in the bin
+  Place** at;              // of the oldest: what points to it; else nullptr
+};
+
+class Bins {
  public:
-  List& list(const Envelope& key);
-  List* find(const Envelope& key);
-  void clear();
-  bool has_wildcards() const { return wildcards_; }
+  bool make() noexcept { return !bins_.empty() || grow(); }  // false: there is no memory
+  void push(Place& place);
+  Place* oldest(const Envelope& key) const;  // nullptr: there is none
+  void remove(Place& place);
+  void shrink();  // pre: nothing is in them
 
  private:
-  struct Node {
-    Envelope key;
-    List list;
-    std::unique_ptr<Node> next;
-  };
   static std::size_t hash(const Envelope& key);
-  void grow();
-  std::vector<std::unique_ptr<Node>> bins_;
-  std::size_t nodes_ = 0;
-  bool wildcards_ = false;
+  bool grow() noexcept;
+  void put(Place& oldest);
+  std::vector<Place*> bins_;
+  std::size_t keys_ = 0;
 };
 
-// A posted receive, or what an unexpected message has in common with it.
+template <int keys_of_each>
 struct Entry {
+  static constexpr int keys = keys_of_each;
   Envelope envelope{};
   std::uint64_t order = 0;
-  Link all, keyed;
-};
-struct UnexpectedEntry : Entry {
-  Envelope name{};  // by which its sender may take it back: a key of its own, none: it may not
-  Link named;
-  Link wild[3];  // in the lists of receives with wildcards
-  Link& in_form(int form) { return form ? wild[form - 1] : keyed; }
+  Link all;
+  Place place[keys];
 };
 
-inline constexpr int searched = 24;  // entries that one search may look through without an index
+inline constexpr int searched = 24;  // entries that one search may look through without bins
 
-class Posted {
+template <class Owner>
+class Table {
  public:
-  void push(Entry& receive);
-  Entry* first(const Envelope& message);  // the oldest receive for it, left in
-  void remove(Entry& receive);
+  void push(Owner& entry) {
+    entry.order = ++order_;
+    entry.all.owner = &entry;
+    all_.push(entry.all);
+    ++size_;
+    if (in_bins_) [[unlikely]]
+      put_in_bins(entry);
+  }
+  // The oldest that matches, left in.
+  Owner* oldest(const Envelope& sought) {
+    if (!in_bins_) return search([&](const Owner& each) { return match(each.envelope, sought); });
+    Owner* oldest = nullptr;
+    for (int form = 0; form < (Owner::keys == 1 && wildcards_ ? 4 : 1); ++form)
+      if (Place* const place = bins_.oldest(generalised(sought, form)))
+        if (auto* const owner = static_cast<Owner*>(place->owner); !oldest || owner->order < oldest->order)
+          oldest = owner;
+    return oldest;
+  }
+  // One with that envelope, which has no wildcards. Where there are many it is mostly among the oldest or the youngest.
   template <class Test>
-  Entry* find_if(Test test) const {
+  Owner* find_same(const Envelope& envelope, Test test) {
+    if (!in_bins_) return search([&](Owner& each) { return each.envelope == envelope && test(each); });
+    Place *up = bins_.oldest(envelope), *down = up ? up->previous : nullptr;
+    while (up) {
+      for (Place* const place : {up, down})
+        if (auto* const owner = static_cast<Owner*>(place->owner); test(*owner)) return owner;
+      if (up == down || up->next == down) break;
+      up = up->next, down = down->previous;
+    }
+    return nullptr;
+  }
+  void remove(Owner& entry) {
+    entry.all.remove();
+    --size_;
+    if (in_bins_) [[unlikely]]
+      take_out_of_bins(entry);
+  }
+  template <class Test>
+  Owner* find_if(Test test) const {
     for (Link* link = all_.next; link != &all_; link = link->next)
-      if (auto* const entry = static_cast<Entry*>(link->owner); test(*entry)) return entry;
+      if (auto* const owner = static_cast<Owner*>(link->owner); test(*owner)) return owner;
     return nullptr;
   }
   // `visit` may remove what it is given.
   template <class Visit>
   void each(Visit visit) {
-    all_.each<Entry>(visit);
+    all_.template each<Owner>(visit);
   }
   std::size_t size() const { return size_; }
 
  private:
-  void take_out(Entry& receive);
-  void add_to_index(Entry& receive);
-  [[gnu::noinline]] void build_index();
-  void drop_index();
-  List all_;
-  Index index_;
-  bool indexed_ = false;
-  std::size_t size_ = 0;
-  std::uint64_t order_ = 0;
-};
-
-class Unexpected {
- public:
-  void push(UnexpectedEntry& message);
-  UnexpectedEntry* find(const Envelope& wanted);  // the oldest message for it, left in
-  void remove(UnexpectedEntry& message);
   template <class Test>
-  UnexpectedEntry* find_if(Test test) const {
-    for (Link* link = all_.next; link != &all_; link = link->next)
-      if (auto* const entry = static_cast<UnexpectedEntry*>(link->owner); test(*entry)) return entry;
-    return nullptr;
-  }
-  // One with that name.
-  template <class Test>
-  UnexpectedEntry* find_named(const Envelope& name, Test test) {
-    if (List* const list = named_ ? names_.find(name) : nullptr) {
-      for (Link* link = list->next; link != list; link = link->next)
-        if (auto* const entry = static_cast<UnexpectedEntry*>(link->owner); test(*entry)) return entry;
-    }
-    if (named_) return nullptr;
+  Owner* search(Test test) {
     int steps = 0;
-    UnexpectedEntry* const found =
-        find_if([&](const UnexpectedEntry& e) { return ++steps, e.name == name && test(e); });
-    if (steps > searched) index_names();
+    Owner* const found = find_if([&](Owner& each) { return ++steps, test(each); });
+    if (steps > searched) [[unlikely]]
+      fill_bins();
     return found;
   }
-  std::size_t size() const { return size_; }
-
- private:
-  void add_to_index(UnexpectedEntry& message);
-  [[gnu::noinline]] void build_index();
-  void drop_index();
-  [[gnu::noinline]] void index_names();
-  void add_name(UnexpectedEntry& message);
-  void drop_names();
+  [[gnu::noinline]] void fill_bins() {
+    if ((in_bins_ = bins_.make())) find_if([&](Owner& each) { return put_in_bins(each), false; });
+  }
+  [[gnu::noinline]] void put_in_bins(Owner& entry) {
+    wildcards_ |= entry.envelope.source == any || entry.envelope.tag == any;
+    for (int form = 0; form < Owner::keys; ++form) {
+      Place& place = entry.place[form];
+      place.key = generalised(entry.envelope, form);
+      place.owner = &entry;
+      bins_.push(place);
+    }
+  }
+  [[gnu::noinline]] void take_out_of_bins(Owner& entry) {
+    for (Place& place : entry.place) bins_.remove(place);
+    if (size_) return;
+    in_bins_ = wildcards_ = false;
+    bins_.shrink();
+  }
   List all_;
-  Index index_, names_;
-  bool indexed_ = false, named_ = false;
+  Bins bins_;
+  bool in_bins_ = false;
+  bool wildcards_ = false;  // is any in the bins
   std::size_t size_ = 0;
+  std::uint64_t order_ = 0;
 };
 
 }  // namespace nearfield::messages

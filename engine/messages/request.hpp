@@ -160,8 +160,8 @@ struct Course {
   InBlocks* in_blocks() { return std::get_if<InBlocks>(&part); }
 };
 
-// Posted receives are Entries of the matching lists; the envelope is what is wanted, after the match what has come.
-struct Request : Entry, Course {
+// Receives are posted under one key (matching.hpp); the envelope is what is wanted, after the match what has come.
+struct Request : Entry<1>, Course {
   [[gnu::always_inline]] Request() {}
   bool is_send = false;
   Mode mode = Mode::standard;
@@ -190,7 +190,7 @@ struct Request : Entry, Course {
 
 // A message that came before its receive.
 struct SpeculativeReceive;
-struct UnexpectedMessage : UnexpectedEntry {
+struct UnexpectedMessage : Entry<4> {
   int member = 0;
   bool undecided = false;                // whether it is met by a receive that may be met elsewhere
   Tokens* asked = nullptr;               // then

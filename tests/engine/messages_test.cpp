@@ -154,15 +154,17 @@ TEST(Layout, WhatTakesTooManyRunsIsGivenUpAtOnce) {
   EXPECT_FALSE(dense.too_long());
 }
 
-TEST(Matching, FindsTheOldestWithAndWithoutAnIndex) {
+TEST(Matching, FindsTheOldestWithAndWithoutBins) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 200; ++trial) {
-    Posted posted;
-    Unexpected unexpected;
-    std::deque<Entry> receives;
-    std::deque<UnexpectedEntry> messages;
-    std::vector<Entry*> posted_model;
-    std::vector<UnexpectedEntry*> unexpected_model;
+    using Receive = Entry<1>;
+    using Message = Entry<4>;
+    Table<Receive> posted;
+    Table<Message> unexpected;
+    std::deque<Receive> receives;
+    std::deque<Message> messages;
+    std::vector<Receive*> posted_model;
+    std::vector<Message*> unexpected_model;
     auto envelope = [&](bool wild) {
       Envelope e{1 + random() % 2, std::int32_t(random() % 4), std::int32_t(random() % 5)};
       if (wild && random() % 4 == 0) e.source = any;
@@ -172,10 +174,10 @@ TEST(Matching, FindsTheOldestWithAndWithoutAnIndex) {
     for (int i = 0; i < 400; ++i) {
       if (random() % 2) {
         const Envelope wanted = envelope(true);
-        UnexpectedEntry* expected = nullptr;
-        for (UnexpectedEntry* m : unexpected_model)
-          if (!expected && matches(wanted, m->envelope)) expected = m;
-        UnexpectedEntry* const found = unexpected.find(wanted);
+        Message* expected = nullptr;
+        for (Message* m : unexpected_model)
+          if (!expected && match(wanted, m->envelope)) expected = m;
+        Message* const found = unexpected.oldest(wanted);
         ASSERT_EQ(found, expected) << trial;
         if (found) {
           unexpected.remove(*found);
@@ -187,10 +189,10 @@ TEST(Matching, FindsTheOldestWithAndWithoutAnIndex) {
         posted_model.push_back(&receives.back());
       } else {
         const Envelope message = envelope(false);
-        Entry* expected = nullptr;
-        for (Entry* r : posted_model)
-          if (!expected && matches(r->envelope, message)) expected = r;
-        ASSERT_EQ(posted.first(message), expected) << trial;
+        Receive* expected = nullptr;
+        for (Receive* r : posted_model)
+          if (!expected && match(r->envelope, message)) expected = r;
+        ASSERT_EQ(posted.oldest(message), expected) << trial;
         if (expected) {
           posted.remove(*expected);
           std::erase(posted_model, expected);
@@ -680,27 +682,47 @@ TEST(Messages, ManyOfOneEnvelopeAreTakenBackInAnyOrder) {
             0);
 }
 
-TEST(Matching, FindsNamesWithAndWithoutAnIndex) {
-  Unexpected unexpected;
-  std::deque<UnexpectedEntry> entries;
-  auto find = [&](std::uint64_t name) {
-    return unexpected.find_named({name, 3, 0}, [](const UnexpectedEntry&) { return true; });
-  };
-  for (int turn = 0; turn < 3; ++turn) {
-    for (std::uint64_t i = 1; i <= 100; ++i) {
-      UnexpectedEntry& entry = entries.emplace_back();
-      entry.envelope = {1, 2, 3};
-      if (i % 2) entry.name = {i, 3, 0};
-      unexpected.push(entry);
+TEST(Matching, FindsOneOfManyWithTheSameEnvelope) {
+  using Message = Entry<4>;
+  for (const std::size_t others : {0, 100}) {
+    Table<Message> table;
+    std::deque<Message> entries(others + 40);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      entries[i].envelope = {1, 2, i < others ? int(i) + 10 : 3};
+      table.push(entries[i]);
     }
-    for (std::uint64_t i = 100; i > 0; --i) {
-      UnexpectedEntry* const found = find(i);
-      ASSERT_EQ(found != nullptr, i % 2 == 1) << i;
-      if (found) unexpected.remove(*found);
-      ASSERT_EQ(find(i), nullptr);
+    std::vector<Message*> same;
+    for (std::size_t i = others; i < entries.size(); ++i) same.push_back(&entries[i]);
+    std::ranges::shuffle(same, std::mt19937(3));
+    for (Message* const each : same) {
+      const auto is = [&](const Message& e) { return &e == each; };
+      ASSERT_EQ(table.find_same({1, 2, 3}, is), each);
+      table.remove(*each);
+      ASSERT_EQ(table.find_same({1, 2, 3}, is), nullptr);
     }
-    while (UnexpectedEntry* const left = unexpected.find({1, any, 3})) unexpected.remove(*left);
-    ASSERT_EQ(unexpected.size(), 0u);
+    ASSERT_EQ(table.size(), others);
+  }
+}
+
+TEST(Matching, AFewThousandKeysComeAndGo) {
+  std::mt19937 random(5);
+  Table<Entry<1>> table;
+  for (int turn = 0; turn < 2; ++turn) {
+    std::deque<Entry<1>> receives(6000);
+    std::vector<Entry<1>*> left;
+    for (std::size_t i = 0; i < receives.size(); ++i) {
+      receives[i].envelope = {1, i % 100 ? 0 : any, int(i / 2)};
+      table.push(receives[i]);
+      left.push_back(&receives[i]);
+    }
+    std::ranges::shuffle(left, random);
+    for (Entry<1>* const each : left) {
+      const Envelope message{1, 0, each->envelope.tag};
+      Entry<1>* const found = table.oldest(message);
+      ASSERT_TRUE(found && match(found->envelope, message) && found <= each);
+      table.remove(*each);
+    }
+    ASSERT_EQ(table.size(), 0u);
   }
 }
 

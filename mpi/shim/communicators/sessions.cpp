@@ -1,6 +1,6 @@
 // The session that a communicator comes from. Groups inherit it: from MPI_Group_from_session_pset, through derived
 // groups, to MPI_Comm_create_from_group; communicators pass it to their children (set_origin). Buffered sends need it
-// (messages/buffered.cpp), and hosts do not report it.
+// (p2p/buffered.cpp), and hosts do not report it.
 #include <atomic>
 #include <map>
 #include <mutex>

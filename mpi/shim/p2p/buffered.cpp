@@ -1,9 +1,23 @@
-// MPI's interface of buffered sends: memory attached to the process, a session or a communicator, detaching, flushing,
-// errors. engine/messages/buffered.hpp has the copies, counters, waits and locks.
+// Buffered sends: a message that cannot leave at once is copied and sent from the copy.
 //
-// Each call is passed to the host as well, since it needs the attached memory for the messages that it serves.
-#include "engine/messages/buffered.hpp"
+//   send       at once, as a rule: nothing is copied
+//              else  copy, start, keep it as outgoing    counts against the attached memory of its communicator, else
+//              of
+//                                                        the session that this comes from, else of the process
+//   complete   (Follower) the copy goes, and no longer counts
+//   detach     waits until nothing counts
+//
+// Memory that is attached says how much may be outstanding and is never written to: the host has it as well, for the
+// messages that it serves, so each call is passed to it. The copies lie in memory of ours.
+#include <algorithm>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
 #include "engine/base/made.hpp"
+#include "engine/memory/temporaries.hpp"
 
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/at_host.hpp"
@@ -11,57 +25,193 @@
 namespace nearfield::mpi {
 namespace {
 
-messages::Buffered& buffered() { return made<messages::Buffered>(); }
+// Whose memory it is: a communicator or session, which share the keys, since on no host does a communicator have the
+// handle of a session; or the process.
+using Key = Origin;
+constexpr Key process_wide = 0;
+template <class Handle>
+Key key_of(Handle handle) {
+  return (std::uint64_t)handle | std::uint64_t{1} << 63;
+}
 
-constexpr auto process_wide = messages::Buffered::process;
 // Bytes of attached memory that a message takes besides its data. Programs use their own header's MPI_BSEND_OVERHEAD,
 // which differs among hosts of one ABI (MPICH 96, Intel MPI 88 to 95), so ours must not be more than any of these.
 constexpr std::uint64_t overhead = 64;
 static_assert(overhead <= MPI_BSEND_OVERHEAD);
-// Communicators and sessions share the keys: on no host does a communicator have the handle of a session.
-template <class Handle>
-std::uint64_t key_of(Handle handle) {
-  return (std::uint64_t)handle | std::uint64_t{1} << 63;
+
+struct Attached {
+  void* address;
+  std::uint64_t bytes;
+  bool automatic;  // as much as is needed may be outstanding
+};
+
+struct Account {
+  std::optional<Attached> attached;
+  std::uint64_t used = 0;     // bytes that count against it
+  Key behind = process_wide;  // whose memory is used where none is attached here
+  bool has_room(std::uint64_t bytes) const {
+    return attached && (attached->automatic || used + bytes <= attached->bytes);
+  }
+};
+
+struct Outgoing final : messages::Follower {
+  explicit Outgoing(std::size_t bytes) : copy(bytes ? bytes : 1) {}
+  void follow(FunctionRef<void(messages::Request&)>) override;
+  memory::Temporary copy;
+  messages::Request request;
+  std::shared_ptr<Account> account;  // nullptr: it counts nowhere
+  std::uint64_t counted = 0;         // bytes
+  std::uint64_t number = 0;          // in the order in which messages were copied
+  std::list<Outgoing>::iterator self;
+};
+
+// Everything under the mutex, beneath which no other lock is taken but the allocators': messages end under the
+// messenger's.
+struct Buffers {
+  std::mutex mutex;
+  std::map<Key, std::shared_ptr<Account>> accounts;
+  std::list<Outgoing> outgoing;
+  std::uint64_t last = 0;  // number of a message
+
+  std::shared_ptr<Account> find(Key key) const {
+    const auto found = accounts.find(key);
+    return found == accounts.end() ? nullptr : found->second;
+  }
+  Account& of(Key key) {
+    auto& account = accounts[key];
+    if (!account) account = std::make_shared<Account>();
+    return *account;
+  }
+  // Its own where memory is attached to it, else the one behind it, else the process's.
+  std::shared_ptr<Account> serving(Key key) const {
+    auto found = find(key);
+    if (found && !found->attached) found = find(found->behind);
+    return found && found->attached ? found : find(process_wide);
+  }
+};
+
+Buffers& buffers() { return made<Buffers>(); }
+
+// `body` under the lock.
+template <class Body>
+auto locked(Body body) {
+  Buffers& all = buffers();
+  const std::lock_guard lock(all.mutex);
+  return body(all);
 }
 
-void flush(std::uint64_t key) {
-  if (the_messenger) buffered().flush(*the_messenger, key);
+void Outgoing::follow(FunctionRef<void(messages::Request&)>) {
+  locked([&](Buffers& all) {
+    if (account) account->used -= counted;
+    all.outgoing.erase(self);
+  });
 }
 
-void attached(std::uint64_t key, void* buffer, MPI_Count size) {
+std::uint64_t outstanding(Key key) {
+  return locked([&](Buffers& all) {
+    const auto account = all.find(key);
+    return account ? account->used : 0;
+  });
+}
+
+// Whether a message that counts against `key` and for which `test` holds is on its way.
+template <class Test>
+bool any_on_its_way(Key key, Test test) {
+  return locked([&](Buffers& all) {
+    return std::ranges::any_of(all.outgoing, [&, account = all.find(key)](const Outgoing& out) {
+      return out.account == account && test(out);
+    });
+  });
+}
+
+bool on_its_way(Key key, int member) {
+  return any_on_its_way(key, [&](const Outgoing& out) { return out.request.member == member; });
+}
+
+// Until nothing counts against it. Throws Broken where a receiver has died.
+void flush(Key key) {
+  if (!the_messenger || !outstanding(key)) return;
+  the_messenger->wait_until([&] { return !outstanding(key); }, [&](int member) { return on_its_way(key, member); },
+                            nullptr, "waiting for buffered messages to leave");
+}
+
+void attached(Key key, void* buffer, MPI_Count size) {
   bool automatic = false;
 #ifdef MPI_BUFFER_AUTOMATIC
   automatic = buffer == MPI_BUFFER_AUTOMATIC;
 #endif
-  buffered().attach(key, {buffer, std::uint64_t(size), automatic});
+  locked([&](Buffers& all) { all.of(key).attached = {buffer, std::uint64_t(size), automatic}; });
+}
+
+// What is still on its way does not count against the next one with that key.
+void forget(Key key) {
+  locked([&](Buffers& all) { all.accounts.erase(key); });
 }
 
 }  // namespace
 
 int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data) {
-  switch (buffered().send(*the_messenger, key_of(comm), member, envelope, data, overhead, abi::unbuffered_bytes)) {
-    case messages::Buffered::Sent::yes: return MPI_SUCCESS;
-    case messages::Buffered::Sent::no_room: return MPI_ERR_BUFFER;
-    default: return MPI_ERR_NO_MEM;
+  std::uint64_t counted = data.bytes + overhead;
+  std::shared_ptr<Account> account;
+  const auto has_room = [&] {
+    return locked([&](Buffers& all) {
+      account = all.serving(key_of(comm));
+      return account && account->has_room(counted);
+    });
+  };
+  if (!has_room()) {
+    the_messenger->poll();
+    if (!has_room()) {
+      if (std::int64_t(data.bytes) > abi::unbuffered_bytes) return MPI_ERR_BUFFER;
+      counted = 0;
+    }
   }
+  if (the_messenger->send_at_once(member, envelope, data)) return MPI_SUCCESS;
+  std::list<Outgoing> one;
+  Outgoing& out = one.emplace_back(data.bytes);
+  if (!out.copy.data()) return MPI_ERR_NO_MEM;
+  layout::gather(out.copy.data(), data, 0, data.bytes);
+  out.self = one.begin();
+  out.counted = counted;
+  out.account = account;
+  out.request.is_send = true;
+  out.request.member = member;
+  out.request.envelope = envelope;
+  out.request.data = {out.copy.data(), data.bytes, {}};
+  out.request.follower = &out;
+  locked([&](Buffers& all) {
+    out.number = ++all.last;
+    if (account) account->used += counted;
+    all.outgoing.splice(all.outgoing.end(), one);
+  });
+  the_messenger->start(out.request);
+  return MPI_SUCCESS;
 }
 
-bool buffered_are_outstanding() { return buffered().any_outgoing(); }
+bool buffered_are_outstanding() {
+  return locked([](Buffers& all) { return !all.outgoing.empty(); });
+}
 
-void forget_buffer(MPI_Comm comm) { buffered().forget(key_of(comm)); }
+void forget_buffer(MPI_Comm comm) { forget(key_of(comm)); }
 
-Origin origin_of(MPI_Comm comm) { return buffered().behind(key_of(comm)); }
+Origin origin_of(MPI_Comm comm) {
+  return locked([&](Buffers& all) {
+    const auto account = all.find(key_of(comm));
+    return account ? account->behind : process_wide;
+  });
+}
 Origin origin_of_session(MPI_Session session) { return key_of(session); }
 void set_origin(MPI_Comm comm, Origin origin) {
-  if (origin != process_wide && comm != host.comm_null) buffered().put_behind(key_of(comm), origin);
+  if (origin == process_wide || comm == host.comm_null) return;
+  locked([&](Buffers& all) { all.of(key_of(comm)).behind = origin; });
 }
-void end_origin(Origin origin) { buffered().forget(origin); }
+void end_origin(Origin origin) { forget(origin); }
 
 namespace {
 
 // The forms of a call: of the process, of a communicator, of a session, which is the first argument of the last two.
 // Hosts of an older standard know no buffers of these: then the record here is all there is.
-std::uint64_t key_of() { return process_wide; }
+Key key_of() { return process_wide; }
 
 template <Function number, class Size, class... Handle>
 int attach(void* buffer, Size size, Handle... handle) {
@@ -74,7 +224,7 @@ int attach(void* buffer, Size size, Handle... handle) {
 template <Function number, class Size, class... Handle>
 int detach(void* address, Size* size, Handle... handle) {
   constexpr auto form = HostMember<number>::at;
-  const std::uint64_t key = key_of(handle...);
+  const Key key = key_of(handle...);
   flush(key);
   int code = MPI_SUCCESS;
   if (host.*form) {
@@ -84,11 +234,17 @@ int detach(void* address, Size* size, Handle... handle) {
     code = host.Buffer_detach(address, &small);
     if (size) *size = small;
   } else {
-    const auto there = buffered().attached(key);
+    const auto there = locked([&](Buffers& all) {
+      const auto account = all.find(key);
+      return account ? account->attached : std::nullopt;
+    });
     *static_cast<void**>(address) = there ? there->address : nullptr;
     *size = there ? Size(there->bytes) : 0;
   }
-  if (code == MPI_SUCCESS) buffered().detach(key);
+  if (code == MPI_SUCCESS)
+    locked([&](Buffers& all) {
+      if (const auto account = all.find(key)) account->attached.reset();
+    });
   return code;
 }
 
@@ -100,13 +256,13 @@ int flush_now(Handle... handle) {
 
 class Flush final : public Activity {
  public:
-  Flush(std::uint64_t key, MPI_Request of_host) : key_(key), of_host_(of_host) {}
+  Flush(Key key, MPI_Request of_host) : key_(key), of_host_(of_host) {}
   int begin() override {
-    last_ = buffered().last();
+    last_ = locked([](Buffers& all) { return all.last; });
     return MPI_SUCCESS;
   }
   bool completed() override {
-    if (buffered().outstanding(key_, last_)) return false;
+    if (any_on_its_way(key_, [&](const Outgoing& out) { return out.number <= last_; })) return false;
     int done = 1;
     if (of_host_ != host.request_null) host.Test(&of_host_, &done, MPI_STATUS_IGNORE);
     return done;
@@ -114,10 +270,10 @@ class Flush final : public Activity {
   int outcome() override { return MPI_SUCCESS; }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
   void abandon() override {}
-  bool involves(int member) const override { return buffered().on_its_way(key_, member); }
+  bool involves(int member) const override { return on_its_way(key_, member); }
 
  private:
-  const std::uint64_t key_;
+  const Key key_;
   std::uint64_t last_ = 0;
   MPI_Request of_host_;
 };
@@ -126,8 +282,8 @@ class Flush final : public Activity {
 template <Function number, class... Handle>
 int flush_later(MPI_Request* request, Handle... handle) {
   const bool host_has_it = host.*HostMember<number>::at;
-  const std::uint64_t key = key_of(handle...);
-  if (!the_messenger || (host_has_it && !buffered().outstanding(key))) return at_host<number>(handle..., request);
+  const Key key = key_of(handle...);
+  if (!the_messenger || (host_has_it && !outstanding(key))) return at_host<number>(handle..., request);
   return guarded(host.world, name_of(number), [&]() -> int {
     MPI_Request of_host = host.request_null;
     if (host_has_it)
