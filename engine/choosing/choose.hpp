@@ -29,6 +29,8 @@ tuning::Standing standing(std::string_view override_text, collectives::Collectiv
 // when peers write there. By the rank that loses most.
 double left_behind(const team::Shape& shape, const collectives::Algorithm& row, const collectives::Call& call);
 
+inline constexpr std::size_t candidates = 6;  // rows that are tried, at most
+
 // Of the rows that apply to a call: what the model says.
 struct Chosen {
   // The cheapest that the override favours, and the cheapest of those that need no reach; nullptr where none applies.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/tuning/constants.hpp"
-
 namespace nearfield::choosing {
 
 class Skips {
@@ -14,13 +12,14 @@ class Skips {
   bool skip() { return left_ && left_--; }
   // Twice as many skip after each further failure.
   void failed() {
-    const unsigned calls = unsigned(tuning::constants::skips_first) << failures_;
-    left_ = std::uint8_t(std::min<unsigned>(calls, tuning::constants::skips_most));
-    failures_ += calls < tuning::constants::skips_most;
+    const unsigned calls = 2u << failures_;
+    left_ = std::uint8_t(std::min(calls, most));
+    failures_ += calls < most;
   }
   void worked() { failures_ = 0; }
 
  private:
+  static constexpr unsigned most = 64;
   std::uint8_t left_ = 0, failures_ = 0;
 };
 

@@ -87,25 +87,34 @@ double rounds_cost(const Shape& s, const Call& call) {
 }
 template <ExchangeVariant variant>
 double direct_cost(const Shape& s, const Call& call) {
-  return buffer_exchange(s) + exchanging(s, variant, in_bytes(call) * s.size, working_set(s, call));
+  return buffer_exchange(s) + exchanging(s, variant.hybrid, in_bytes(call) * s.size, working_set(s, call));
 }
 
-constexpr ExchangeVariant push{Order::rotated, Direction::push}, push_near{Order::near_first, Direction::push};
+template <ExchangeVariant variant>
+bool worth(const Shape& s, const Call& call) {
+  return worth_trying(s, variant, working_set(s, call));
+}
+
+template <ExchangeVariant variant>
+constexpr Algorithm exchange(const char* name, bool (*applies)(const Shape&, const Call&), const char* about,
+                             Reach reach = all_buffers) {
+  return {name,    Collective::allgather, applies, direct_cost<variant>, direct<variant>, about, reach,
+          nullptr, worth<variant>};
+}
+
 constexpr Algorithm rows[] = {
     {"slots", Collective::allgather, fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
     {"tree", Collective::allgather, all_down_fit, up_and_down_cost, tree,
      "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
     {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
-    {"pull-rotated", Collective::allgather, always, direct_cost<ExchangeVariant{}>, direct<ExchangeVariant{}>,
-     "between user buffers: every rank fetches, rotated", send_buffers},
-    {"pull-near-first", Collective::allgather, several_caches, direct_cost<ExchangeVariant{Order::near_first}>,
-     direct<ExchangeVariant{Order::near_first}>, "every rank fetches, first within its L3", all_buffers},
-    {"push-rotated", Collective::allgather, always, direct_cost<push>, direct<push>,
-     "every rank stores its block to the others, rotated", all_buffers},
-    {"push-near-first", Collective::allgather, several_caches, direct_cost<push_near>, direct<push_near>,
-     "every rank stores, first within its L3", all_buffers},
-    {"tiled", Collective::allgather, from_four, direct_cost<ExchangeVariant{Order::tiled}>,
-     direct<ExchangeVariant{Order::tiled}>, "every rank makes the copies of a tile of the matrix", all_buffers},
+    exchange<ExchangeVariant{}>("pull-rotated", always, "between user buffers: every rank fetches, rotated",
+                                send_buffers),
+    exchange<{Order::rotated, Direction::push}>("push-rotated", always,
+                                                "every rank stores its block to the others, rotated"),
+    exchange<{Order::near_first}>("pull-near-first", several_caches, "every rank fetches, first within its L3"),
+    exchange<{Order::near_first, Direction::push}>("push-near-first", several_caches,
+                                                   "every rank stores, first within its L3"),
+    exchange<{Order::tiled}>("tiled", from_four, "every rank makes the copies of a tile of the matrix"),
     {"together", Collective::allgather, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };

@@ -87,10 +87,8 @@ double oneshot_cost(const Shape& s, const Call& call) {
 double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), 2 * s.size); }
 double direct_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
-  return buffer_exchange(s) + folding(s, in_bytes(call), all) +
-         copying(s, constants::direct_result * in_bytes(call), all);
+  return buffer_exchange(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
 }
-double direct_blocks_cost(const Shape& s, const Call& call) { return constants::direct_blocks * direct_cost(s, call); }
 double direct_pull_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
   return buffer_exchange(s) + meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
@@ -107,7 +105,7 @@ constexpr Algorithm rows[] = {
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::allreduce, always, direct_cost, direct,
      "between user buffers: reduce own share, store it to everybody", all_buffers, nullptr, nullptr, 2},
-    {"direct-blocks", Collective::allreduce, always, direct_blocks_cost, direct_blocks,
+    {"direct-blocks", Collective::allreduce, always, direct_cost, direct_blocks,
      "the same by blocks, copied to everybody by lines that are not fetched first", all_buffers},
     {"direct-pull", Collective::allreduce, always, direct_pull_cost, direct_pull,
      "between user buffers: reduce own share, fetch the others'", all_buffers},

@@ -102,12 +102,12 @@ double rounds_cost(const Shape& s, const Call& call) {
 }
 template <ExchangeVariant variant>
 double order_cost(const Shape& s, const Call& call) {
-  return buffer_exchange(s) + exchanging(s, variant, in_bytes(call) * s.size, working_set(s, call));
+  return buffer_exchange(s) + exchanging(s, variant.hybrid, in_bytes(call) * s.size, working_set(s, call));
 }
 
 template <ExchangeVariant variant>
 bool worth(const Shape& s, const Call& call) {
-  return worth_trying(s, variant.hybrid, working_set(s, call));
+  return worth_trying(s, variant, working_set(s, call));
 }
 
 constexpr Algorithm others[] = {

@@ -79,17 +79,17 @@ void shares(CollectiveContext& context, const Call& call, int first, int last) {
 
 // ---- estimates (costs.hpp)
 double line_cost(const Shape& s, const Call& call) {
-  return hop_from_root(s, constants::lines_ahead) + copying(s, 2 * in_bytes(call), 0);
+  return hop_from_root(s, lines_ahead) + copying(s, 2 * in_bytes(call), 0);
 }
 double slots_cost(const Shape& s, const Call& call) {
-  return hop_from_root(s, constants::slots_ahead) + copying(s, in_bytes(call), 0) + keeping(s, in_bytes(call), 0) +
-         constants::slot_payload_line * line_within(s, s.size);
+  return hop_from_root(s, slots_ahead) + copying(s, in_bytes(call), 0) + keeping(s, in_bytes(call), 0) +
+         constants::line_overlapped * line_within(s, s.size);
 }
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call)); }
 double pipeline_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 1);
   if (!s.oversubscribed()) return pipelined(s, n, filling(s, n, all), emptying(s, n, all));
-  return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, n, constants::buffers_ahead) +
+  return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, n, buffers_ahead) +
          copying(s, constants::oversubscribed_bcast_copies * n, all);
 }
 double direct_cost(const Shape& s, const Call& call) {

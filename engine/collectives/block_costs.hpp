@@ -5,10 +5,10 @@
 namespace nearfield::collectives::blocks {
 
 inline double line(const Shape& s, const Call& call) {
-  return collecting(s, constants::lines_ahead) + copying(s, in_bytes(call) * s.size, 0);
+  return collecting(s, lines_ahead) + copying(s, in_bytes(call) * s.size, 0);
 }
 inline double slots(const Shape& s, const Call& call) {
-  return collecting(s, constants::slots_ahead) + constants::slot_payload_line * line_within(s, s.size) +
+  return collecting(s, slots_ahead) + constants::line_overlapped * line_within(s, s.size) +
          copying(s, in_bytes(call) * (s.size - 1), 0) + keeping(s, in_bytes(call), 0);
 }
 // `fill`, `empty`: bytes of the member that fills, or empties, most. The member that has all blocks also copies its
@@ -22,7 +22,7 @@ inline double pipeline(const Shape& s, const Call& call) {
   if (!s.oversubscribed())
     return operation(call.collective).gives.who == Who::root ? pipeline_by(s, call, others, others)
                                                              : pipeline_by(s, call, n, others);
-  return rounds_of(s, in_bytes(call), constants::buffers_ahead) +
+  return rounds_of(s, in_bytes(call), buffers_ahead) +
          copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * constants::oversubscribed_copies * alone(s);
 }
 inline double direct(const Shape& s, const Call& call) {

@@ -7,11 +7,17 @@
 #include <cmath>
 
 #include "engine/collectives/table.hpp"
+#include "engine/machine/left_behind.hpp"
 #include "engine/tuning/constants.hpp"
 
 namespace nearfield::collectives {
 
 namespace constants = tuning::constants;
+
+// Calls by which a root of ranks that share CPUs runs ahead, of those that a ring holds.
+inline constexpr double lines_ahead = context::lines / 8, slots_ahead = context::slots / 2,
+                        buffers_ahead = context::buffers / 2;
+inline constexpr unsigned chunks_wanted = 4;  // of a pipeline, if they are long enough
 
 // One turn of all ranks that share CPUs. In scheduling groups of their own a yield helps less the more ranks share a
 // CPU.
@@ -35,7 +41,7 @@ inline double looking(const Shape& s) {
 // their rings hold, and pay one turn for all of them.
 inline double collecting(const Shape& s, double ahead = 1) {
   if (s.oversubscribed()) return around(s) / (s.deep() ? 1 : ahead);
-  return constants::line_awaited * line_within(s, s.size) + looking(s);
+  return (1 - constants::line_overlapped) * line_within(s, s.size) + looking(s);
 }
 // All others wait for the root. When deeply oversubscribed they sleep, and the root wakes them one by one; otherwise
 // they compete for its line.
@@ -62,7 +68,7 @@ inline double meeting(const Shape& s) {
   if (s.oversubscribed()) return around(s);
   switch (s.meeting) {
     case Meeting::tree: return 2 * climb(s);
-    case Meeting::gate: return s.machine.line * (constants::gate_fixed + constants::gate_member * s.size);
+    case Meeting::gate: return s.machine.line * s.size;
     default: return collecting(s);
   }
 }
@@ -71,9 +77,7 @@ inline double meeting_to_look(const Shape& s) {
   return meeting(s) + (s.oversubscribed() || s.meeting == Meeting::flags ? 0 : looking(s));
 }
 
-inline double spilled(const Shape& s, double working_set) {
-  return std::clamp(working_set / s.all_caches() - constants::spilled_from, 0.0, 1.0);
-}
+inline double spilled(const Shape& s, double working_set) { return machine::part_beyond(working_set, s.all_caches()); }
 
 // Time per byte from one member to another: mean over near and far members.
 inline double pair_cost(const Shape& s, double PairCosts::*what) {
@@ -145,7 +149,7 @@ inline double least_chunk(const Shape& s) {
 // before its bytes, and the root looks at all members for them, and for the buffers that they have read.
 inline double pipelined(const Shape& s, double bytes, double fill, double empty) {
   const double longest = double(s.buffer_bytes),
-               chunk = std::min(std::max(bytes / constants::chunks_wanted, least_chunk(s)), longest);
+               chunk = std::min(std::max(bytes / chunks_wanted, least_chunk(s)), longest);
   const double chunks = std::max(std::ceil(bytes / chunk), 1.0);
   return (1 + chunks) * line_within(s, s.size) + 2 * looking(s) + std::max(fill, empty) +
          std::min(fill, empty) / chunks;

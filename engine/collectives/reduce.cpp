@@ -73,10 +73,10 @@ void direct_blocks(CollectiveContext& context, const Call& call) {
 
 // ---- estimates (costs.hpp)
 double line_cost(const Shape& s, const Call& call) {
-  return collecting(s, constants::lines_ahead) + folding(s, in_bytes(call) * s.size, 0);
+  return collecting(s, lines_ahead) + folding(s, in_bytes(call) * s.size, 0);
 }
 double slots_cost(const Shape& s, const Call& call) {
-  return collecting(s, constants::slots_ahead) + constants::slot_payload_line * line_within(s, s.size) +
+  return collecting(s, slots_ahead) + constants::line_overlapped * line_within(s, s.size) +
          keeping(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
 double up_cost(const Shape& s, const Call& call) {
@@ -85,15 +85,14 @@ double up_cost(const Shape& s, const Call& call) {
 double pipeline_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 1);
   if (!s.oversubscribed()) return pipelined(s, n, filling(s, n, all), combining(s, n * (s.size - 1), n, all));
-  return rounds_of(s, n, constants::buffers_ahead) + constants::oversubscribed_copies * copying(s, n, n * s.size) +
+  return rounds_of(s, n, buffers_ahead) + constants::oversubscribed_copies * copying(s, n, n * s.size) +
          folding(s, n * s.size, all) * alone(s);
 }
 double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), s.size); }
 double direct_cost(const Shape& s, const Call& call) {
   return buffer_exchange(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
-         copying(s, constants::direct_result * in_bytes(call) / s.size, 0);
+         copying(s, in_bytes(call) / s.size, 0);
 }
-double direct_blocks_cost(const Shape& s, const Call& call) { return constants::direct_blocks * direct_cost(s, call); }
 
 constexpr Algorithm rows[] = {
     {"line", Collective::reduce, fits_line, line_cost, RowBody(small<Lines>, ready<Lines>),
@@ -108,7 +107,7 @@ constexpr Algorithm rows[] = {
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::reduce, always, direct_cost, direct,
      "between user buffers: reduce own share, store it to the root", all_buffers, nullptr, nullptr, 2},
-    {"direct-blocks", Collective::reduce, always, direct_blocks_cost, direct_blocks,
+    {"direct-blocks", Collective::reduce, always, direct_cost, direct_blocks,
      "the same by blocks, copied to the root by lines that are not fetched first", all_buffers},
     {"together", Collective::reduce, always, together, nullptr,
      "between user buffers: whoever runs does the shares of all", all_buffers, shares},

@@ -169,7 +169,7 @@ double rounds_cost(const Shape& s, const Call& call) {
 }
 double direct_cost(const Shape& s, const Call& call) {
   const auto all = double(vector_bytes(s, call));
-  return buffer_exchange(s) + folding(s, all, all * s.size) + copying(s, constants::direct_result * all / s.size, 0);
+  return buffer_exchange(s) + folding(s, all, all * s.size) + copying(s, all / s.size, 0);
 }
 bool vector_fits_slot(const Shape& s, const Call& call) { return vector_bytes(s, call) <= context::slot_payload; }
 bool vector_fits_line(const Shape& s, const Call& call) { return vector_bytes(s, call) <= context::line_payload; }

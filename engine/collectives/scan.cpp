@@ -82,8 +82,8 @@ void chain(CollectiveContext& context, const Call& call) {
 double from_below_cost(const Shape& s, const Call& call, double ahead) {
   return collecting(s, ahead) + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
-double line_cost(const Shape& s, const Call& call) { return from_below_cost(s, call, constants::lines_ahead); }
-double below_cost(const Shape& s, const Call& call) { return from_below_cost(s, call, constants::slots_ahead); }
+double line_cost(const Shape& s, const Call& call) { return from_below_cost(s, call, lines_ahead); }
+double below_cost(const Shape& s, const Call& call) { return from_below_cost(s, call, slots_ahead); }
 double rounds_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 2);
   if (!s.oversubscribed()) return rounds_of(s, n) + filling(s, n, all) + combining(s, n * (s.size - 1), n, all);

@@ -20,10 +20,8 @@ struct HandoverRows {
   static constexpr unsigned first = 10;  // up to 1 KiB, 2, 4, 8, 16, more
   static constexpr std::size_t count = 6;
   static constexpr std::size_t in_own_buffers = 4096;
-  static constexpr unsigned watch_every(std::size_t) { return tuning::constants::samples_of_best; }
-  static constexpr float clearly(std::size_t, std::size_t, std::size_t) {
-    return float(tuning::constants::clearly_stores);
-  }
+  static constexpr unsigned watch_every(std::size_t) { return tuning::samples_of_best; }
+  static constexpr float clearly(std::size_t, std::size_t, std::size_t) { return tuning::clearly_better; }
 };
 using Handover = tuning::Samples<HandoverRows>;
 

@@ -68,10 +68,20 @@ void report(const Hierarchy& hierarchy, const Call& call, std::span<const Hierar
 
 }  // namespace
 
-// The first call of a cell. A row of ours that is estimated to take much longer than the best one is not tried: short
-// lanes need a message of every rank, which costs other users of the network more than a noisy trial tells.
+// The first call of a cell.
+// Of the best estimate: a row of ours beyond that is not tried. Short lanes need a message of every rank, which costs
+// other users of the network more than a noisy trial tells (2 CPUs: noise chose lanes for 8 B, 88 us; leader 72).
+constexpr double hopeless = 1.5;
+
+// How calls of a cell are timed. 2 CPUs, 8 ranks: blocks of two brief calls chose rows of three to five times the best
+// time.
+struct Timing {
+  unsigned calls;       // of a block that count
+  std::uint64_t first;  // calls before the first trial
+};
+Timing timing(double estimate) { return estimate < 100e3 ? Timing{8, tuning::pace().first} : Timing{3, 2}; }
+
 void HierarchyChooser::begin(const Hierarchy& hierarchy, const Call& call, Cell& cell) {
-  using namespace tuning::constants;
   using Ranked = tuning::Ranked<HierarchyAlgorithm>;
   const HierarchyShape& shape = hierarchy.shape();
   std::vector<Ranked> rows;
@@ -86,13 +96,11 @@ void HierarchyChooser::begin(const Hierarchy& hierarchy, const Call& call, Cell&
     rows.push_back({&row, fits || standing == Standing::forced ? standing : Standing::excluded, row.cost(shape, call),
                     row.run ? Ranked::near_best : Ranked::always});
   }
-  cell.rows = tuning::rank(rows, net_hopeless, candidates);
+  cell.rows = tuning::rank(rows, hopeless, choosing::candidates);
   cell.row = rows[0].row;
   if (!tries_ || cell.rows.size() < 2) return;
-  const bool brief = rows[0].cost < net_brief;
-  cell.selector =
-      std::make_unique<tuning::Selector>(std::vector<float>(cell.rows.size()), brief ? net_timed : net_timed_long,
-                                         cell.calls + (brief ? tuning::pace().first : net_first_long));
+  const auto [calls, first] = timing(rows[0].cost);
+  cell.selector = std::make_unique<tuning::Selector>(std::vector<float>(cell.rows.size()), calls, cell.calls + first);
 }
 
 const HierarchyAlgorithm* HierarchyChooser::perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {

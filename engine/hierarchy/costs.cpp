@@ -149,6 +149,8 @@ Phases lanes_phases(const HierarchyShape& s, const Call& call) {
 
 namespace {
 
+constexpr std::size_t least_chunk = 256;  // bytes
+
 struct Pipeline {
   int chunks;
   Phases chunk;
@@ -163,10 +165,10 @@ Pipeline best_pipeline(const HierarchyShape& s, const Call& call) {
   const auto phases = s.equal ? lanes_phases : leader_phases;
   const Phases whole = phases(s, call);
   Pipeline best{1, whole};
-  for (const int count : {2, 3, 4, 6, 8, 12, int(tuning::constants::net_chunks)}) {
+  for (const int count : {2, 3, 4, 6, 8, 12, 16}) {
     Call part = call;
     part.bytes = call.bytes / std::size_t(count);
-    if (part.bytes < tuning::constants::net_least_chunk) break;
+    if (part.bytes < least_chunk) break;
     Phases chunk = phases(s, part);
     // What the whole takes from memory, a chunk does not find in a cache.
     chunk.before = std::max(chunk.before, whole.before / count);

@@ -13,6 +13,9 @@ struct Limits {
   std::uint64_t in_record, copied_always;
 };
 
+// Of a message, up to which its copy costs less than a second line to look at.
+inline constexpr std::uint64_t short_copy = 1024;
+
 // `own`: bytes of a private cache.
 inline Limits limits(const Settings& settings, bool oversubscribed, double own) {
   const bool automatic = settings.protocol == Protocol::automatic;
@@ -20,12 +23,11 @@ inline Limits limits(const Settings& settings, bool oversubscribed, double own) 
   // near one copy, since staged messages need a turn of both for every few buffers. What is short beside a private
   // cache loses more when the program writes it again than a second copy costs.
   const bool by_buffers = (automatic && !oversubscribed) || settings.protocol == Protocol::copy_buffers;
-  return {
-      by_buffers ? std::min<std::uint64_t>(settings.eager_bytes, tuning::constants::short_copy) : settings.eager_bytes,
-      settings.protocol == Protocol::copy_buffers ? ~std::uint64_t{0}
-      : !automatic                                ? 0
-      : oversubscribed                            ? settings.eager_bytes
-                                                  : std::uint64_t(own * tuning::constants::copied_always)};
+  return {by_buffers ? std::min<std::uint64_t>(settings.eager_bytes, short_copy) : settings.eager_bytes,
+          settings.protocol == Protocol::copy_buffers ? ~std::uint64_t{0}
+          : !automatic                                ? 0
+          : oversubscribed                            ? settings.eager_bytes
+                                                      : std::uint64_t(own * tuning::constants::copied_always)};
 }
 
 struct ProtocolRange {

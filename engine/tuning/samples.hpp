@@ -21,13 +21,23 @@
 #include <utility>
 
 #include "engine/base/globals.hpp"
-#include "engine/tuning/constants.hpp"
 #include "engine/tuning/lengths.hpp"
 
 namespace nearfield::tuning {
 
+inline constexpr unsigned samples_each = 5;  // of a kind, of which the first does not count
+inline constexpr unsigned samples_apart =
+    5;  // one use in so many is one; sixteen in a row spoiled trials of algorithms
+inline constexpr unsigned samples_of_best = 32;     // afterwards: one use of the best kind in so many
+inline constexpr unsigned samples_of_others = 128;  // one use in so many goes by another kind
+inline constexpr unsigned samples_changed = 4;      // in a row that differ: all kinds are tried again
+inline constexpr float samples_weight = 0.125f;     // of a later sample; they spread by half of their median
+inline constexpr std::size_t buffers_apart = 32;    // two buffers of one kind
+inline constexpr float clearly_better = 0.93f;      // of the best kind's cost: below that another one is taken
+
+// Whether that is a change, rather than noise.
 inline bool differs(float now, float known) {
-  constexpr auto factor = float(constants::changed);
+  constexpr float factor = 1.5f;
   return now > factor * known || now * factor < known;
 }
 
@@ -48,12 +58,11 @@ class Samples {
     if (cell.uses++ == 0) cell.best = best_elsewhere(bytes);
     if (bytes <= Rows::in_own_buffers) return next_of_buffers(cell, bytes, at);
     if (cell.tried < tries()) {
-      if (cell.uses % constants::samples_apart != 0) return {cell.best, false};
+      if (cell.uses % samples_apart != 0) return {cell.best, false};
       return {std::uint8_t(cell.tried % kinds), true};
     }
-    constexpr auto others = constants::samples_of_others;
-    if (cell.uses % others == 0)
-      return {std::uint8_t((cell.best + 1 + cell.uses / others % (kinds - 1)) % kinds), true};
+    if (cell.uses % samples_of_others == 0)
+      return {std::uint8_t((cell.best + 1 + cell.uses / samples_of_others % (kinds - 1)) % kinds), true};
     return {cell.best, cell.uses % Rows::watch_every(cell_.class_of(bytes)) == 0};
   }
 
@@ -76,11 +85,11 @@ class Samples {
     if (known == never) {
       known = cost;
     } else if (kind != cell.best) {
-      known += (std::min(cost, 2 * known) - known) * float(constants::samples_weight);
+      known += (std::min(cost, 2 * known) - known) * samples_weight;
     } else if (!differs(cost, known)) {
       cell.strange = 0;
-      known += (cost - known) * float(constants::samples_weight);
-    } else if (++cell.strange >= constants::samples_changed) {
+      known += (cost - known) * samples_weight;
+    } else if (++cell.strange >= samples_changed) {
       cell = Cell{};
       return;
     }
@@ -102,7 +111,7 @@ class Samples {
  private:
   struct Cell;
   Choice next_of_buffers(Cell& cell, std::size_t bytes, std::size_t at) const {
-    constexpr std::size_t apart = constants::buffers_apart;
+    constexpr std::size_t apart = buffers_apart;
     if (at == 0) return {cell.best, false};
     const std::size_t group = cell_.class_of(bytes);
     const std::size_t number = at >> (Rows::first + group);  // of a buffer
@@ -112,7 +121,7 @@ class Samples {
   }
 
   static constexpr std::size_t kinds = Rows::kinds;
-  static constexpr std::size_t tries() { return constants::samples_each * kinds; }
+  static constexpr std::size_t tries() { return samples_each * kinds; }
   static constexpr float never = std::numeric_limits<float>::max();
   struct Cell {
     Cell() {

@@ -8,6 +8,15 @@
 namespace nearfield::tuning {
 namespace {
 
+// Of the incumbent's time: below it the challenger takes its place.
+constexpr float clearly_won = 0.95f;
+// A trial ends early where one of the two takes that many times as long as the other in each round.
+constexpr float far_apart = 1.5f;
+// What lies between calls counts as long as it takes no more than so many times the calls themselves; of so many gaps
+// the longest does not, which may be another part of the program.
+constexpr float dense = 4;
+constexpr unsigned gaps_without_longest = 4;
+
 float median(std::span<const Round> rounds, Block Round::*row, float Block::*part) {
   std::vector<float> values;
   for (const Round& each : rounds) values.push_back(each.*row.*part);
@@ -96,30 +105,32 @@ bool Selector::over(std::uint64_t call, bool ran, Moment moment, FunctionRef<Rou
 void Selector::end_block(Block& block) {
   const auto calls = float(made_ - 1);
   block = {float(std::int64_t(inside_)) / calls, float(std::int64_t(between_)) / calls};
-  if (gaps_ >= constants::gaps_without_longest)
+  if (gaps_ >= gaps_without_longest)
     block.between = (block.between - float(longest_) / calls) * float(gaps_) / float(gaps_ - 1);
   made_ = 0;
 }
 
 // Returns whether the trial is over.
 bool Selector::judge(std::uint64_t call) {
-  using namespace constants;
   const Block now = median(rounds_, &Round::incumbent), other = median(rounds_, &Round::challenger);
-  const bool dense = now.between + other.between <= float(dense_calls) * (now.inside + other.inside);
+  const bool counts = now.between + other.between <= dense * (now.inside + other.inside);
   Row &incumbent = rows_[incumbent_], &challenger = rows_[challenger_];
   const auto cost = [&](const Block& block, const Row& row) {
-    return block.inside + (dense ? block.between : row.leaves);
+    return block.inside + (counts ? block.between : row.leaves);
   };
   const float its = cost(now, incumbent), theirs = cost(other, challenger);
-  const bool lost = rounds_.size() > 1 && std::ranges::all_of(rounds_, [&](const Round& each) {
-                      return cost(each.challenger, challenger) > float(clearly_lost) * its;
-                    });
-  if (rounds_.size() < pace().rounds && !lost) return false;
-  const float common = std::min(dense ? now.between : incumbent.leaves, its - 1);
+  const auto in_each = [&](auto holds) {
+    return rounds_.size() > 1 &&
+           std::ranges::all_of(rounds_, [&](const Round& each) { return holds(cost(each.challenger, challenger)); });
+  };
+  const bool decided = in_each([&](float cost) { return cost > far_apart * its; }) ||
+                       in_each([&](float cost) { return cost * far_apart < its; });
+  if (rounds_.size() < pace().rounds && !decided) return false;
+  const float common = std::min(counts ? now.between : incumbent.leaves, its - 1);
   incumbent.nanoseconds = its - common;
   challenger.nanoseconds = std::max(theirs - common, 1.0f);
   beyond_ += std::max(0.0, double(theirs - its)) * calls_ * double(rounds_.size());
-  end_trial(call, theirs < float(clearly_won) * its);
+  end_trial(call, theirs < clearly_won * its);
   return true;
 }
 

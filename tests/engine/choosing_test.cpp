@@ -69,7 +69,7 @@ TEST(Choosing, RowsOfOtherStatesAreTriedAsWell) {
 TEST(Choosing, OrdersDoNotKeepOutWhatGoesAnotherWay) {
   const Chosen chosen = choose(members(8, {near_state}, near_state), "", {Collective::alltoall, 16 << 10});
   EXPECT_NE(chosen.best->reach, collectives::staged);
-  EXPECT_EQ(chosen.promising.size(), tuning::constants::candidates);
+  EXPECT_EQ(chosen.promising.size(), candidates);
   EXPECT_TRUE(has_staged(chosen.promising));
 }
 

@@ -1055,10 +1055,10 @@ TEST(Offers, AreSkippedForAWhile) {
   EXPECT_FALSE(offers.skip(1 << 20)) << "another class of lengths";
   unsigned skipped = 0;
   while (offers.skip(60000)) ++skipped;
-  EXPECT_EQ(skipped, tuning::constants::unasked);
+  EXPECT_EQ(skipped, messages::unasked);
   offers.advised(65536);
   for (skipped = 0; offers.skip(65536, false);) ++skipped;
-  EXPECT_GT(skipped, 7 * tuning::constants::unasked) << "its sender may compute";
+  EXPECT_GT(skipped, 7 * messages::unasked) << "its sender may compute";
 }
 
 // Large messages go every way for a while, arrive whole, and then one way. `mapped`: whether others can map their

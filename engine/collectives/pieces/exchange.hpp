@@ -73,47 +73,36 @@ void exchange_shares(CollectiveContext& context, double working_set, std::size_t
   copying::fence();
 }
 
-// Every member copies `bytes`. The orders' factors decide which is tried first. Within one last-level cache they hardly
-// differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): members that read one
-// member's lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them back
-// (push, tiled, morton).
-inline double exchanging(const Shape& s, ExchangeVariant variant, double bytes, double working_set) {
-  const bool several = s.group_size() < s.size;
-  using namespace constants;
-  const double busy = std::min(double(s.size), order_busy);
-  double factor = 1;
-  switch (variant.order) {
-    case Order::linear:
-      factor = several ? 1 + order_linear_several * busy : order_linear + order_linear_member * busy;
-      break;
-    case Order::xored: factor = order_xored; break;
-    case Order::grouped: factor = several ? order_grouped_several : order_grouped; break;
-    case Order::near_first: factor = order_near_first; break;
-    case Order::tiled:
-    case Order::morton: factor = several ? order_places_several : order_places; break;
-    default: break;
+// Every member copies `bytes`. No estimate tells orders apart: within one last-level cache they differ by two percent,
+// and among several worth_trying() leaves out those that lose. Out of cache, temporal stores fetch each line first,
+// which makes three transfers of two; in cache, streaming ones go to memory all the same.
+inline double exchanging(const Shape& s, Hybrid hybrid, double bytes, double working_set) {
+  const double fit = copying(s, bytes, working_set), out = spilled(s, working_set);
+  const double memory = copying(s, bytes, 2 * s.all_caches());
+  const double temporal = fit + 0.5 * memory * out, streaming = fit + memory * (1 - out);
+  switch (hybrid) {
+    case Hybrid::temporal: return temporal;
+    case Hybrid::streaming: return streaming;
+    case Hybrid::fraction: return (temporal + streaming) / 2;
+    default: return fit;
   }
-  if (variant.direction == Direction::push) factor = several ? pushed_several * factor : factor + pushed;
-  const double out = spilled(s, working_set);
-  switch (variant.hybrid) {
-    case Hybrid::temporal: factor += hybrid_temporal + hybrid_temporal_out * out; break;
-    case Hybrid::streaming: factor += hybrid_temporal + hybrid_streaming_in * (1 - out); break;
-    case Hybrid::prefix:
-    case Hybrid::distant: factor += hybrid_part; break;
-    case Hybrid::fraction: factor += hybrid_fraction + hybrid_fraction_in * (1 - out); break;
-    case Hybrid::fit: break;
-  }
-  return factor * copying(s, bytes, working_set);
 }
 
-// Returns whether a kind of store differs from `fit` and may be faster.
-inline bool worth_trying(const Shape& s, Hybrid hybrid, double working_set) {
-  const double full = working_set / s.all_caches();
-  switch (hybrid) {
+inline bool several_caches(const Shape& s, const Call&) { return s.group_size() < s.size; }
+
+// Returns whether the kind of stores differs from `fit`, and the order does not lose: in simulations of 48 and 192
+// cores with several last-level caches, members that read one member's lines at a time wait for each other (linear),
+// and writers of others' lines fetch them first and owners fetch them back (push, tiled, morton), 2.5 to 4 times the
+// time of the rotated order, pulled.
+inline bool worth_trying(const Shape& s, ExchangeVariant variant, double working_set) {
+  const bool loses = variant.direction == Direction::push || variant.order == Order::linear ||
+                     variant.order == Order::tiled || variant.order == Order::morton;
+  if (loses && s.group_size() < s.size) return false;
+  const bool cached = working_set <= s.all_caches();
+  switch (variant.hybrid) {
     case Hybrid::temporal:
-    case Hybrid::prefix: return full > constants::try_uncached;
-    case Hybrid::streaming: return full > constants::try_streaming && full <= constants::try_uncached;
-    case Hybrid::fraction: return full > constants::try_fraction;
+    case Hybrid::prefix: return !cached;
+    case Hybrid::streaming: return cached;
     default: return true;
   }
 }
@@ -123,11 +112,11 @@ inline bool from_three(const Shape& s, const Call&) { return s.size > 2; }
 inline bool from_four(const Shape& s, const Call&) { return s.size > 3; }
 inline bool powers_of_two(const Shape& s, const Call&) { return s.size > 3 && (s.size & (s.size - 1)) == 0; }
 inline bool from_groups(const Shape& s, const Call&) { return s.size > 4; }
-inline bool several_caches(const Shape& s, const Call&) { return s.group_size() < s.size; }
 inline bool streamable(const Shape&, const Call& call) { return call.bytes >= copying::least_streamed; }
 inline bool streamable_far(const Shape& s, const Call& call) { return streamable(s, call) && several_caches(s, call); }
 
-// Rows of alltoall that are exchanges; the simulator runs them, too. The first is the plainest.
+// Rows of alltoall that are exchanges; the simulator runs them, too. Rows of equal estimates are tried in this order:
+// those that have won somewhere come first, the plainest before all.
 struct ExchangeRow {
   const char* name;
   ExchangeVariant variant;
@@ -136,22 +125,22 @@ struct ExchangeRow {
 };
 inline constexpr ExchangeRow exchanges[] = {
     {"pull-rotated", {}, always, "between user buffers: every rank fetches, rotated; in place pairs swap"},
-    {"pull-linear", {Order::linear}, from_three, "every rank fetches from 0, 1, 2, ..."},
+    {"push-rotated", {Order::rotated, Direction::push}, always, "every rank stores to the others, rotated"},
     {"pull-xored", {Order::xored}, powers_of_two, "every rank fetches, pair by pair"},
     {"pull-grouped", {Order::grouped}, from_groups, "every rank fetches, from each group in turn"},
     {"pull-near-first", {Order::near_first}, several_caches, "every rank fetches, first within its L3"},
-    {"push-rotated", {Order::rotated, Direction::push}, always, "every rank stores to the others, rotated"},
-    {"push-linear", {Order::linear, Direction::push}, from_three, "every rank stores to 0, 1, 2, ..."},
+    {"pull-prefix", {.hybrid = Hybrid::prefix}, streamable, "as pull-rotated, streaming what the caches do not hold"},
+    {"pull-distant", {.hybrid = Hybrid::distant}, streamable_far, "as pull-rotated, streaming between L3s"},
+    {"pull-temporal", {.hybrid = Hybrid::temporal}, streamable, "as pull-rotated, never streaming"},
+    {"pull-streaming", {.hybrid = Hybrid::streaming}, streamable, "as pull-rotated, always streaming"},
+    {"pull-fraction", {.hybrid = Hybrid::fraction}, streamable, "as pull-rotated, streaming four of eight lines"},
+    {"tiled", {Order::tiled}, from_four, "every rank makes the copies of a tile of the matrix"},
+    {"morton", {Order::morton}, from_four, "every rank makes the copies of a stretch of the Z curve"},
     {"push-xored", {Order::xored, Direction::push}, powers_of_two, "every rank stores, pair by pair"},
     {"push-grouped", {Order::grouped, Direction::push}, from_groups, "every rank stores, to each group in turn"},
     {"push-near-first", {Order::near_first, Direction::push}, several_caches, "every rank stores, first within its L3"},
-    {"tiled", {Order::tiled}, from_four, "every rank makes the copies of a tile of the matrix"},
-    {"morton", {Order::morton}, from_four, "every rank makes the copies of a stretch of the Z curve"},
-    {"pull-temporal", {.hybrid = Hybrid::temporal}, streamable, "as pull-rotated, never streaming"},
-    {"pull-streaming", {.hybrid = Hybrid::streaming}, streamable, "as pull-rotated, always streaming"},
-    {"pull-prefix", {.hybrid = Hybrid::prefix}, streamable, "as pull-rotated, streaming what the caches do not hold"},
-    {"pull-distant", {.hybrid = Hybrid::distant}, streamable_far, "as pull-rotated, streaming between L3s"},
-    {"pull-fraction", {.hybrid = Hybrid::fraction}, streamable, "as pull-rotated, streaming four of eight lines"},
+    {"pull-linear", {Order::linear}, from_three, "every rank fetches from 0, 1, 2, ..."},
+    {"push-linear", {Order::linear, Direction::push}, from_three, "every rank stores to 0, 1, 2, ..."},
 };
 
 }  // namespace nearfield::collectives

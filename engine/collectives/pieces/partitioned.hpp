@@ -18,7 +18,8 @@ namespace nearfield::collectives {
 inline double by_shares(const Shape& s, double bytes, double vectors) {
   const double all = bytes * vectors, share = bytes / s.size, others = bytes - share;
   if (s.oversubscribed()) return 2 * rounds_of(s, bytes) + copying(s, 2 * bytes, all) + folding(s, bytes, all);
-  const double rounds = std::max(double(constants::shared_rounds), std::ceil(bytes / double(s.buffer_bytes)));
+  // The loop below makes two at least.
+  const double rounds = std::max(2.0, std::ceil(bytes / double(s.buffer_bytes)));
   // The first line of each member's part of a share is awaited, and its number before it.
   const double awaited = constants::share_lines * line_within(s, s.size) * std::min(share / rounds / 64, 1.0);
   return rounds * (2 * meeting_to_look(s) + (s.size - 1) * awaited) + filling(s, bytes, all) +

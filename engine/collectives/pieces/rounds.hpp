@@ -59,7 +59,7 @@ inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) 
 inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t bytes) {
   const Shape& s = context.shape();
   if (s.oversubscribed()) return std::clamp<std::size_t>(bytes, 8 << 10, s.buffer_bytes);
-  const std::size_t wanted = std::max(divide_up(bytes, constants::chunks_wanted), std::size_t(least_chunk(s)));
+  const std::size_t wanted = std::max(divide_up(bytes, std::size_t{chunks_wanted}), std::size_t(least_chunk(s)));
   return std::min(divide_up(wanted, 4096) * 4096, s.buffer_bytes);
 }
 

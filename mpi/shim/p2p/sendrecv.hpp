@@ -97,9 +97,9 @@ inline void exchange(const Communicator& c, const layout::Data& data, int dest, 
 
 // A combined call; either partner may be MPI_PROC_NULL. `copy`: the send buffer is replaced, so it is copied first.
 template <class N, class HostCall>
-int run(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
-        void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, MPI_Status* status,
-        MPI_Request* request, bool copy, HostCall host_call) try {
+[[gnu::noinline]] int run(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest,
+                          int send_tag, void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag,
+                          MPI_Comm comm, MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
   Communicator* const c = channel(comm);
   if (c && spans_nodes(*c)) [[unlikely]] {
     // If both halves go by one side, that side combines them.
