@@ -24,7 +24,7 @@ from tests.mpi.jobs import (
     report_after_kill,
     start_reporting,
 )
-from tests.mpi.scenario_jobs import command_line, good_scenarios
+from tests.mpi.scenario_jobs import command_line
 
 BOTH = hosts("mpich", "openmpi")
 
@@ -121,12 +121,6 @@ def test_another_users_letters_delay_nobody(host: str) -> None:
     finally:
         flood.kill()
         flood.wait()
-
-
-@pytest.mark.parametrize("host", BOTH)
-def test_communicators(host: str) -> None:
-    good_scenarios(host, 2, "communicators_many", env={"NEARFIELD_DEFER": "0"}, timeout=300)
-    good_scenarios(host, 2, "communicators_threads", threads=True)
 
 
 @pytest.mark.parametrize("host", BOTH)

@@ -20,20 +20,6 @@ def test_forks_between_collectives(host: str, ranks: int) -> None:
     assert used - DIRECT, "a fork takes buffers out of reach"
 
 
-@pytest.mark.parametrize("host", BOTH)
-def test_forks_during_collectives(host: str) -> None:
-    good_scenarios(host, 2, "forks_threads", threads=True)
-
-
-@pytest.mark.parametrize("heap", ["shared", "off"])
-@pytest.mark.parametrize("host", BOTH)
-def test_forks_keep_allocated_memory_apart(host: str, heap: str) -> None:
-    env = {"NEARFIELD_HEAP": heap}
-    # Without the heap memory of MPI_Alloc_mem is out of reach.
-    served = EVERYTHING.but("windows: memory") if heap == "off" else EVERYTHING
-    good_scenarios(host, 2, "forks_allocated", "forks_window", "forks_pinned", env=env, served=served)
-
-
 @pytest.mark.parametrize("protocol", ["auto", "mapped"])
 @pytest.mark.parametrize("host", BOTH)
 def test_forks_during_many_messages(host: str, protocol: str) -> None:
