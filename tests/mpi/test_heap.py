@@ -66,12 +66,6 @@ def test_multiprocessing_in_ranks() -> None:
     assert job.stdout.count("good") == 2, job.text[-3000:]
 
 
-@pytest.mark.parametrize("bytes", [40000, 64 << 10, 2 << 20])
-@pytest.mark.parametrize("host", BOTH)
-def test_other_mappings_over_blocks(host: str, bytes: int) -> None:
-    good_scenarios(host, 2, *[f"overlaid {bytes} {what}" for what in ("send", "receive", "part")])
-
-
 def limited(host: str, limits: str, what: str) -> Completed:
     """A scenario under limits of the shell, such as -v 8388608."""
     limit = ("/bin/bash", "-c", f'ulimit {limits}; exec "$0" "$@"')
@@ -118,11 +112,6 @@ LATE = [
 @pytest.mark.parametrize("host", BOTH)
 def test_limits_that_arrive_after_the_start(host: str, limit: str, who: int) -> None:
     good_scenarios(host, 2, f"limits_arrive {limit} {who} seen", timeout=30)
-
-
-@pytest.mark.parametrize("host", BOTH)
-def test_limits_of_address_space_are_obeyed(host: str) -> None:
-    good_scenarios(host, 2, "limits_are_obeyed")
 
 
 # Nothing can be mapped any more, nor opened. A host may give up then, as it does without us.
