@@ -68,14 +68,6 @@ def test_ranks_can_be_placed_anyhow(nodes: Nodes, host: str, placement: list[int
     expect_ring(nodes, run(nodes, host, placement, program(host, "ring.c")), placement)
 
 
-@pytest.mark.parametrize("placement", per_change([[0, 1, 0, 2, 1, 0], blocks(2, 2)]), ids=["any", "blocks"])
-@pytest.mark.parametrize("host", EVERY)
-def test_communicators_of_a_node_have_messages_of_ours(nodes: Nodes, host: str, placement: list[int]) -> None:
-    ended = run(nodes, host, placement, program(host, "near.c"))
-    assert ended.out == ["good\n"] * len(placement), ended.text
-    assert statistics_in(nodes)[0].sent >= 80, statistics_in(nodes)[0]
-
-
 @FULL
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-openmpi"))
 def test_slurm_starts_jobs_too(nodes: Nodes, host: str) -> None:
