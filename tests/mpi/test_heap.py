@@ -4,7 +4,7 @@ import pytest
 
 from tests.mpi.jobs import EVERYTHING, UNKNOWN, Completed, hosts, launch, python_of
 from tests.mpi.operations import DIRECT
-from tests.mpi.scenario_jobs import command_line, good_scenarios, run_scenarios
+from tests.mpi.scenario_jobs import good_scenarios, run_scenarios
 from tests.selection import per_change
 
 BOTH = hosts("mpich", "openmpi")
@@ -138,13 +138,3 @@ def test_a_limit_before_mpi_is_loaded_leaves_what_it_allows(host: str) -> None:
     )
     job = launch(host, 2, [python_of(host), "-c", program])
     assert job.stdout.count("262145.0") == 2, job.text[-3000:]
-
-
-@pytest.mark.parametrize(
-    "setting",
-    ["NEARFIELD_HEAP=xyz", "NEARFIELD_HEAP_KEEP=abc", "NEARFIELD_HEAP_KEEP=-1", "NEARFIELD_HEAP_KEEP=1x"],
-)
-def test_settings_that_cannot_be_understood_end_the_job(setting: str) -> None:
-    name, value = setting.split("=")
-    job = launch("mpich", 2, command_line("mpich", "limits_communicate"), env={name: value})
-    assert job.returncode != 0 and setting in job.text and "cannot be honoured" in job.text, job.text[-3000:]
