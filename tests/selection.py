@@ -12,7 +12,8 @@ def per_change(parameters: Iterable, first: int = 1) -> list:
     """Parameters for pytest, of which only the first run per change."""
     marked = []
     for index, parameter in enumerate(parameters):
-        one = parameter if isinstance(parameter, ParameterSet) else pytest.param(parameter)
+        values = parameter if isinstance(parameter, tuple) else (parameter,)
+        one = parameter if isinstance(parameter, ParameterSet) else pytest.param(*values)
         marks = [*one.marks, FULL] if index >= first else one.marks
         marked.append(pytest.param(*one.values, marks=marks, id=one.id))
     return marked

@@ -216,23 +216,6 @@ TEST(ContextPool, ABodyWithoutMemoryEndsThoseOfTheOthers) {
             }));
 }
 
-// Without copy buffers of one member the call goes by pieces.
-TEST(ContextPool, GoWithoutCopyBuffers) {
-  EXPECT_EQ(0, run_members(3, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(process, rank, size, bootstrap);
-              if (!team) return false;
-              User user(**team, "allreduce:partitioned");
-              bool good = true;
-              user.issue(0);
-              while (user.outstanding() && good) process.progress().poll(), user.complete(0, good);
-              if (rank == 1) testing::run_out_of_memory(process), testing::use_up(process);
-              for (int i = 0; i < 3; ++i) user.issue(20000);
-              while (user.outstanding() && good) process.progress().poll(), user.complete(0, good);
-              Team::close(std::move(*team));
-              return good;
-            }));
-}
-
 // Every operation, by rows that need copy buffers. What rank r gives in its k-th block: r * 1000 + k * 10 + i.
 TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
   static constexpr std::size_t count = 5000;

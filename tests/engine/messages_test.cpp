@@ -133,8 +133,6 @@ TEST(Layout, RegularTypesBecomeOneRun) {
   EXPECT_TRUE(dense.view(8000).dense());
 }
 
-// ---------------------------------------------------------------- matching
-
 TEST(Layout, WhatTakesTooManyRunsIsGivenUpAtOnce) {
   layout::Builder irregular, regular, outer;
   irregular.add(0, 4);
@@ -598,7 +596,6 @@ std::uint64_t receive_word(Messenger& m, int tag) {
   return word;
 }
 
-// Which of thousands is matched next is nobody's guess: the receiver says so, and the sender's next poll knows.
 TEST(Messages, CancelledOnesGiveBackTheirBuffers) {
   EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
               std::vector<std::byte> memory(5 << 10);
@@ -629,6 +626,7 @@ TEST(Messages, CancelledOnesGiveBackTheirBuffers) {
             0);
 }
 
+// Which of thousands is matched next is nobody's guess: the receiver says so, and the sender's next poll knows.
 TEST(Messages, AnAnswerIsFoundByTheNextPollHoweverManyWait) {
   EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
               constexpr int count = 5000, picks = 40, apart = 117;
@@ -804,13 +802,7 @@ int threads_in_members(int size, int messages) {
 }
 
 TEST(Threads, ExchangeAtOnce) {
-  for (const int size : {1, 2, 4}) EXPECT_EQ(threads_in_members(size, 400), 0) << size;
-}
-
-// A million messages with NEARFIELD_SOAK=1000000; a few thousand otherwise.
-TEST(Threads, Soak) {
-  const char* const text = std::getenv("NEARFIELD_SOAK");
-  EXPECT_EQ(threads_in_members(8, std::max(1, (text ? std::atoi(text) : testing::rounds_of(9600)) / 24)), 0);
+  for (const int size : {1, 2, 4, 8}) EXPECT_EQ(threads_in_members(size, 400), 0) << size;
 }
 
 TEST(Messages, APeerThatDiesInATransferIsReported) {

@@ -38,10 +38,12 @@ inline constexpr int patience = NEARFIELD_TEST_PATIENCE;
 inline constexpr int patience = 1;
 #endif
 
-// Of random rounds so many: ThreadSanitizer needs no luck to see what is not ordered, but time.
+// Of random rounds so many: sanitizers need less luck to see what is not ordered, or not there, but time.
 constexpr int rounds_of(int all) {
-#ifdef __SANITIZE_THREAD__
+#if defined __SANITIZE_THREAD__
   return all / 5;
+#elif defined __SANITIZE_ADDRESS__
+  return all / 3;
 #else
   return all;
 #endif

@@ -14,44 +14,16 @@ namespace {
 
 constexpr std::size_t page = 4096, threshold = 32 << 10, huge = std::size_t{PTRDIFF_MAX};
 
-constexpr std::array<std::size_t, 38> lengths = {0,
-                                                 1,
-                                                 24,
-                                                 page - 1,
-                                                 page,
-                                                 page + 1,
-                                                 threshold - 1,
-                                                 threshold,
-                                                 threshold + 1,
-                                                 1 << 17,
-                                                 (1 << 20) + 1,
-                                                 huge - page * 2,
-                                                 huge - page,
-                                                 huge - 4095,
-                                                 huge - 32,
-                                                 huge - 16,
-                                                 huge - 1,
-                                                 huge,
-                                                 huge + 1,
-                                                 huge + 2,
-                                                 huge + page,
-                                                 SIZE_MAX / 4 * 3,
-                                                 SIZE_MAX - 2 * page,
-                                                 SIZE_MAX - page - 1,
-                                                 SIZE_MAX - page,
-                                                 SIZE_MAX - 4095,
-                                                 SIZE_MAX - 4094,
-                                                 SIZE_MAX - 80,
-                                                 SIZE_MAX - 79,
-                                                 SIZE_MAX - 78,
-                                                 SIZE_MAX - 64,
-                                                 SIZE_MAX - 32,
-                                                 SIZE_MAX - 31,
-                                                 SIZE_MAX - 16,
-                                                 SIZE_MAX - 10,
-                                                 SIZE_MAX - 7,
-                                                 SIZE_MAX - 1,
-                                                 SIZE_MAX};
+// Around lengths that the heap begins with, and around the longest that there are.
+constexpr std::size_t offsets[] = {0, 1, 2, 3, 16, 31, 32, 64, 79, 80, 4094, 4095, page, page + 1, 2 * page};
+constexpr auto lengths = [] {
+  std::array<std::size_t, 8 + 3 * std::size(offsets)> all = {1,        24,      page - 1,      page,
+                                                             page + 1, 1 << 17, (1 << 20) + 1, SIZE_MAX / 4 * 3};
+  std::size_t at = 8;
+  for (const std::size_t offset : offsets)
+    for (const std::size_t base : {std::size_t{0}, huge + 2, threshold + 1}) all[at++] = base - offset;
+  return all;
+}();
 
 std::array<std::size_t, 19 + 63 + 8> alignments() {
   std::array<std::size_t, 19 + 63 + 8> all = {0,  1,   3,    5,    7,        8,    9,        12,           24,      33,

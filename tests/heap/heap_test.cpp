@@ -146,6 +146,15 @@ TEST(Heap, FreeKeepsErrno) {
   EXPECT_EQ(errno, 77);
 }
 
+TEST(Heap, AProtectionEndsWithTheBlock) {
+  for (int i = 0; i < 4; ++i) {
+    auto* const p = static_cast<char*>(std::aligned_alloc(4096, 1 << 20));
+    std::memset(p, 1, 1 << 20);
+    ASSERT_EQ(mprotect(p, 4096, PROT_NONE), 0);
+    std::free(p);
+  }
+}
+
 TEST(Heap, ServesNothingNewInAPause) {
   constexpr std::size_t bytes = 100'000;
   auto* const before = static_cast<char*>(std::malloc(bytes));
@@ -248,92 +257,6 @@ TEST_F(Neighbours, MayHaveNoAccess) {
   ASSERT_EQ(mprotect(first, 4096, PROT_NONE), 0);
   second_comes_and_goes();
   ASSERT_EQ(mprotect(first, 4096, PROT_READ | PROT_WRITE), 0);
-}
-
-TEST(Fork, KeepsParentAndChildApart) {
-  constexpr std::size_t bytes = 6 << 20;
-  auto* const a = static_cast<char*>(std::malloc(bytes));
-  auto* const b = static_cast<char*>(std::malloc(40000));
-  std::memset(a, 1, bytes);
-  std::memset(b, 1, 40000);
-  int go[2], done[2];
-  ASSERT_EQ(pipe(go) | pipe(done), 0);
-  const pid_t child = fork();
-  char token = 0;
-  if (child == 0) {
-    (void)!read(go[0], &token, 1);  // the parent has written
-    bool good = true;
-    for (std::size_t i = 0; i < bytes; ++i) good &= a[i] == 1;
-    good &= b[39999] == 1;
-    std::memset(a, 3, bytes);
-    void* const c = std::malloc(bytes);  // the child goes on allocating
-    std::memset(c, 4, bytes);
-    good &=
-        nearfield_heap_contains(a) == 0 && child_succeeds([&] { return a[5] == 3 && static_cast<char*>(c)[5] == 4; });
-    std::free(a);
-    std::free(c);
-    (void)!write(done[1], "x", 1);
-    _exit(good ? 0 : 1);
-  }
-  std::memset(a, 2, bytes);
-  std::memset(b, 2, 40000);
-  EXPECT_FALSE(nearfield_heap_contains(a));
-  (void)!write(go[1], "x", 1);
-  (void)!read(done[0], &token, 1);
-  bool good = true;
-  for (std::size_t i = 0; i < bytes; ++i) good &= a[i] == 2;
-  EXPECT_TRUE(good);
-  int status = 1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  void* const later = std::malloc(bytes);
-  EXPECT_TRUE(nearfield_heap_contains(later));
-  for (const int fd : {go[0], go[1], done[0], done[1]}) close(fd);
-  auto* const grown = static_cast<char*>(std::realloc(a, 2 * bytes));
-  EXPECT_EQ(grown[bytes - 1], 2);
-  std::free(grown);
-  std::free(b);
-  std::free(later);
-}
-
-TEST(Fork, LeavesWhatPeersUseShared) {
-  constexpr std::size_t bytes = 1 << 20;
-  static char* block;
-  block = static_cast<char*>(std::malloc(bytes));
-  std::memset(block, 1, bytes);
-  nearfield_heap_view view;
-  ASSERT_EQ(nearfield_heap_current(&view), 0);
-  auto* const peer = static_cast<char*>(mmap(nullptr, view.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                                             nearfield_heap_descriptor(view.generation), 0));
-  const auto offset = block - static_cast<char*>(view.base);
-  nearfield_heap_on_fork(
-      [](void (*keep)(const void*, std::size_t, void*), void* context) { keep(block + 5000, 100000, context); });
-  int go[2], ready[2];
-  ASSERT_EQ(pipe(go) | pipe(ready), 0);
-  const pid_t child = fork();
-  char token = 0;
-  if (child == 0) {
-    (void)!write(ready[1], "x", 1);
-    (void)!read(go[0], &token, 1);
-    _exit(block[50000] == 1 && block[500000] == 1 ? 0 : 1);
-  }
-  nearfield_heap_on_fork(nullptr);
-  (void)!read(ready[0], &token, 1);
-  peer[offset + 50000] = 9;  // a transfer that was under way
-  EXPECT_EQ(block[50000], 9);
-  (void)!write(go[1], "x", 1);
-  int status = 1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  munmap(peer, view.size);
-  for (const int fd : {go[0], go[1], ready[0], ready[1]}) close(fd);
-  // A later fork, when nobody uses it any more, makes it private.
-  EXPECT_TRUE(child_succeeds([&] {
-    block[50000] = 5;
-    return true;
-  }));
-  EXPECT_EQ(const_cast<volatile char*>(block)[50000], 9);
-  std::free(block);
 }
 
 TEST(Fork, LeaksNothing) {

@@ -74,19 +74,6 @@ void fork_and_store(const Block& block, char before, char value) {
   EXPECT_EQ(value, block.at[7]) << "the parent sees stores of its child";
 }
 
-TEST(Kept, WhatTheKernelHasPinnedStaysTheProcesses) {
-  Block block;
-  pinned buffer;
-  if (pin(&buffer, block.at, block.bytes)) GTEST_SKIP() << "the kernel has no io_uring for this process";
-  for (char value = 'b'; value < 'e'; ++value) {
-    fork_and_store(block, char(value - 1), value);
-    EXPECT_EQ(value, seen_by_kernel(&buffer));
-  }
-  unpin(&buffer);
-  for (int i = 0; i < 500 && status_bytes("VmPin"); ++i) usleep(10'000);  // the kernel ends rings in its own time
-  EXPECT_EQ(0u, status_bytes("VmPin"));
-}
-
 // No function has told of the pin here, so a fork keeps all blocks, but not the stack that the child goes on with.
 TEST(Kept, AThreadOnABlockMayForkWhateverIsPinned) {
   Block block, stack;
@@ -129,22 +116,6 @@ TEST(Kept, RegistrationsLastUntilTheyEnd) {
   EXPECT_EQ(0, ibv_dereg_mr(region));
   fork_and_store(block, 'b', 'c');
   EXPECT_NE('c', block.in_file()) << "what is registered no more was kept";
-}
-
-TEST(Kept, LocksOutliveForksAndEndWithTheBlock) {
-  const std::size_t before = status_bytes("VmLck");
-  {
-    Block block;
-    if (mlock(block.at, block.bytes)) GTEST_SKIP() << "this process may not lock memory";
-    const std::size_t locked = status_bytes("VmLck");
-    EXPECT_GE(locked, before + mib);
-    fork_and_store(block, 'a', 'b');
-    EXPECT_EQ(locked, status_bytes("VmLck"));
-    munlock(block.at, mib / 2);
-    fork_and_store(block, 'b', 'c');
-    EXPECT_EQ(before + mib / 2, status_bytes("VmLck"));
-  }
-  EXPECT_EQ(before, status_bytes("VmLck"));
 }
 
 TEST(Kept, MarksSayWhatChildrenFind) {
@@ -198,43 +169,7 @@ TEST(Kept, MarksAndLocksEndWhereSomethingElseIsMapped) {
   }
 }
 
-TEST(Kept, ForksWithoutHandlersSeparateToo) {
-  Block block;
-  const pid_t child = _Fork();
-  if (child == 0) {
-    std::memset(block.at, 'c', block.bytes);
-    char* const own = static_cast<char*>(std::malloc(mib));
-    std::memset(own, 'd', mib);
-    const pid_t grandchild = fork();
-    if (grandchild == 0) _exit(own[mib - 1] == 'd' && block.at[0] == 'c' ? 0 : 1);
-    int status = 1;
-    waitpid(grandchild, &status, 0);
-    std::free(own);
-    _exit(status ? 1 : 0);
-  }
-  int status = 1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(0, status);
-  for (std::size_t i = 0; i < mib; ++i) ASSERT_EQ('a', block.at[i]);
-}
-
-TEST(Kept, AnyNumberOfForksWithBlocksBetween) {
-  std::vector<char*> blocks;
-  const std::size_t files = open_files();
-  for (int i = 0; i < 150; ++i) {
-    blocks.push_back(static_cast<char*>(std::malloc(64 << 10)));
-    std::memset(blocks.back(), i, 64 << 10);
-    ASSERT_TRUE(nearfield_heap_contains(blocks.back(), 1)) << "after " << i << " forks";
-    EXPECT_TRUE(child_succeeds([&] { return blocks.back()[5] == char(i); }));
-  }
-  EXPECT_LE(open_files(), files + 80);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    EXPECT_EQ(char(i), blocks[i][(64 << 10) - 1]);
-    std::free(blocks[i]);
-  }
-}
-
-// The first of them are freed meanwhile, and others take their places in the table.
+// The first blocks are freed meanwhile, and others take their places in the table.
 TEST(Kept, FilesOfRetiredRegionsStayFewWhereSomeAreFreed) {
   std::vector<char*> blocks;
   const std::size_t files = open_files();

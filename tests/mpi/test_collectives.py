@@ -4,8 +4,6 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from tests.mpi.jobs import AT_ONCE, hosts
 from tests.mpi.operations import ALGORITHMS, OPERATIONS
@@ -118,45 +116,3 @@ def test_wrong_arguments_give_the_hosts_errors(jobs: Jobs, host: str, ranks: int
     for host_said, said in zip(plain, ours, strict=True):
         # MPICH and Intel MPI lose truncations of Iscatterv.
         assert said == host_said or host_said.endswith(f": {[0] * ranks}")
-
-
-# Around every boundary between algorithms: a line, a slot, a chunk, a copy buffer, the shared heap.
-COUNTS = st.one_of(
-    st.integers(0, 40),
-    st.sampled_from([511, 512, 513, 1023, 1025, 2048, 4095, 4096, 4097, 8192, 8193, 16384, 32768, 65537]),
-    st.integers(0, 30000),
-)
-PROGRAM = st.fixed_dictionaries(
-    {
-        "op": st.sampled_from(OPERATIONS),
-        "comm": st.integers(0, 8),
-        "dtype": st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u8", "f4", "f8", "c8", "c16"]),
-        "count": COUNTS,
-        "root": st.integers(0, 8),
-        "in_place": st.booleans(),
-        "row": st.one_of(
-            st.none(), st.sampled_from(sorted({row for rows in ALGORITHMS.values() for row in rows}))
-        ),
-        "operator": st.sampled_from(["sum", "sum", "min", "max", "prod", "lxor", "bor", "composed", "first"]),
-        "seed": st.integers(0, 1000),
-    }
-)
-
-
-@pytest.mark.parametrize("ranks", [2, 3, 4])
-@pytest.mark.parametrize("host", hosts("mpich"))
-def test_programs_by_hypothesis(jobs: Jobs, host: str, ranks: int) -> None:
-    # The same programs on every run: CI must not fail for a reason that the change did not bring.
-    @settings(
-        max_examples=12,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=[Phase.explicit, Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(cases=st.lists(PROGRAM, min_size=20, max_size=60))
-    def equal_the_model(cases: list[dict]) -> None:
-        jobs(host, ranks).run("oracle.collectives:program", cases=cases)
-
-    equal_the_model()

@@ -16,7 +16,7 @@ from nearfield.beside import Beside
 from nearfield.hosts import bound
 from tests.mpi.jobs import hosts
 from tests.mpi.scenario_jobs import good_scenarios
-from tests.selection import FULL
+from tests.selection import per_change
 
 MAIN = hosts("mpich", "openmpi")
 ROUNDS = 60
@@ -38,8 +38,10 @@ def nice(pid: int) -> None:
     os.setpriority(os.PRIO_PROCESS, pid, 19)
 
 
-@pytest.mark.parametrize("made", [None, idle, nice])
-@pytest.mark.parametrize("kind", ["cpu", pytest.param("memory", marks=FULL), "waking"])
+@pytest.mark.parametrize(
+    ("kind", "made"),
+    per_change([("cpu", None), ("cpu", idle), ("waking", nice), ("waking", None), ("memory", nice)], 3),
+)
 def test_beside_neighbours(kind: str, made: Callable[[int], None] | None) -> None:
     with Beside(3, kind).running() as neighbours:
         for pid in neighbours if made else ():
@@ -63,7 +65,7 @@ def test_a_neighbour_is_noticed_and_told(host: str) -> None:
     )
 
 
-@pytest.mark.parametrize("host", MAIN)
+@pytest.mark.parametrize("host", per_change(MAIN))
 def test_two_jobs_on_the_same_cpus(host: str) -> None:
     failed: list[BaseException] = []
 
@@ -108,7 +110,7 @@ def quota(share: float) -> Iterator[Path]:
         group.rmdir()
 
 
-@pytest.mark.parametrize("host", MAIN)
+@pytest.mark.parametrize("host", per_change(MAIN))
 @pytest.mark.parametrize("share", [1.5, 0.5])
 def test_a_quota_of_cpu_time(host: str, share: float) -> None:
     with quota(share) as group:

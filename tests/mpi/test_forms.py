@@ -32,3 +32,12 @@ def test_what_is_freed_before_its_team_is_created_goes_with_its_request(host: st
 def test_what_is_wrong_is_told_before_there_is_a_team(host: str) -> None:
     scenarios = ("async_creation 1", "async_creation_errors")
     good_scenarios(host, 3, *scenarios, env=AT_ONCE, served=EVERYTHING.but("bcast: argument"))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_they_go_on_where_messages_are_the_hosts(host: str, ranks: int) -> None:
+    served = EVERYTHING.but("messages: all", "allreduce: switched off")
+    good_scenarios(
+        host, ranks, "without_messages", env={"NEARFIELD_MESSAGES": "off"}, threads=True, served=served
+    )

@@ -27,7 +27,7 @@ COLLECTIVE_MODULES = [
     "win",
     "rma_nb",
 ]
-# Of one process each: half a minute of Python, which one rank is enough for.
+# Of one process each: minutes of Python, which one rank is enough for.
 LOCAL_MODULES = ["datatype", "util_dtlib", "address", "doc", "pickle"]
 
 
@@ -40,7 +40,7 @@ def suite(host: str, ranks: int, nearfield: bool) -> Completed:
     """Runs the suite."""
     modules = COLLECTIVE_MODULES if ranks > 2 else []
     selection = [word for module in modules for word in ("-i", f"test_{module}")]
-    if (host, ranks) == ("mpich", 2):
+    if ranks == 2:
         selection = [word for module in LOCAL_MODULES for word in ("-e", f"test_{module}")]
     return launch(
         host,
@@ -53,11 +53,12 @@ def suite(host: str, ranks: int, nearfield: bool) -> Completed:
     )
 
 
+@pytest.mark.every_host
 @pytest.mark.parametrize(
     ("host", "ranks"),
     [
         pytest.param(host.values[0], ranks, marks=[*host.marks, *[FULL] * (ranks != 2)])
-        for host, counts in zip(hosts("mpich", "openmpi"), ((1, 2, 3, 4, 5), (2, 5)), strict=True)
+        for host, counts in zip(hosts("mpich", "openmpi"), ((1, 2, 3, 4, 5), (1, 2, 5)), strict=True)
         for ranks in counts
     ],
 )

@@ -90,11 +90,6 @@ def test_a_partition_arrives_when_all_is_there_that_lies_in_it(host: str) -> Non
 
 
 @pytest.mark.parametrize("host", ALL)
-def test_they_restart(host: str) -> None:
-    good_scenarios(host, 2, "partitioned_restarts 1000")
-
-
-@pytest.mark.parametrize("host", ALL)
 def test_threads_mark_and_watch_partitions(host: str) -> None:
     good_scenarios(host, 2, "partitioned_threads 30", threads=True)
 

@@ -110,9 +110,7 @@ def test_random_programs(jobs: Jobs, host: str, ranks: int) -> None:
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_scenarios_beside_it(ranks: int) -> None:
     good_scenarios("mpich", ranks, "forks", "freed_planned", env=THREAD)
-    good_scenarios(
-        "mpich", ranks, "overlapping_threads", "partitioned_threads 5 60", env=THREAD, threads=True
-    )
+    good_scenarios("mpich", ranks, "partitioned_threads 5 60", env=THREAD, threads=True)
 
 
 @pytest.mark.parametrize("host", THREE)

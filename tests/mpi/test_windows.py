@@ -46,22 +46,6 @@ def test_random_programs(jobs: Jobs, host: str, ranks: int) -> None:
         assert answer["carried"].get("windows", 0) >= answer["result"]["served"], answer
 
 
-@pytest.mark.parametrize("host", ALL)
-def test_nothing_is_lost_or_torn_under_contention(host: str) -> None:
-    good(host, 8, *(f"contention_{what} 1" for what in ("counters", "spin", "overlapping", "mixed")))
-
-
-@pytest.mark.parametrize("host", ALL)
-def test_locks_exclude_what_they_should(host: str) -> None:
-    kinds = ("exclusive", "all", "transactions", "shared", "fairness", "unchecked")
-    good(host, 8, *(f"locks_{what} 0.6" for what in kinds))
-
-
-@pytest.mark.parametrize("host", ALL)
-def test_locks_are_fair(host: str) -> None:
-    good(host, 8, "locks_fairness 2 20")
-
-
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_targets_that_compute_are_reached(host: str) -> None:
     good(host, 3, *(f"passive {kind}" for kind in ("static", "stack", "heap", "large", "shared", "allocate")))
@@ -73,22 +57,6 @@ def test_targets_need_not_help(host: str) -> None:
     good_scenarios(
         host, 3, *(f"passive {kind} alone" for kind in ("large", "shared", "allocate")), threads=True
     )
-
-
-@pytest.mark.full  # 40 s
-def test_types_are_combined_as_by_the_host() -> None:
-    told = {}
-    for host in [one.values[0] for one in ALL if not one.marks]:
-        # Plain MPICH asserts where an operator is not defined on a type.
-        for nearfield in (True,) if host == "mpich" else (False, True):
-            (done,) = good_scenarios(host, 2, "window_types", threads=True, nearfield=nearfield)
-            told[host, nearfield] = done.lines
-            assert len(done.lines) > 200
-        if host != "mpich":
-            assert told[host, True] == told[host, False]
-    # What MPI defines is the same everywhere; Open MPI defines the most.
-    for line in told["mpich", True]:
-        assert "refused" in line or line in told["openmpi", True]
 
 
 @pytest.mark.parametrize("host", hosts("openmpi"))

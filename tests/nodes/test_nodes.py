@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -18,7 +17,7 @@ from nearfield.statistics import VARIABLE
 from tests.mpi.jobs import HOSTS, environment, hosts
 from tests.nodes.bed import Nodes
 from tests.nodes.beds import MAIN, empty_statistics, made_or_skip, program, statistics_in
-from tests.nodes.jobs import Ended, Job, blocks, round_robin, run_job
+from tests.nodes.jobs import Ended, blocks, round_robin, run_job
 from tests.nodes.slurm import Slurm
 from tests.selection import FULL, per_change
 
@@ -68,14 +67,6 @@ def test_ranks_can_be_placed_anyhow(nodes: Nodes, host: str, placement: list[int
     expect_ring(nodes, run(nodes, host, placement, program(host, "ring.c")), placement)
 
 
-@pytest.mark.parametrize("placement", per_change([[0, 1, 0, 2, 1, 0], blocks(2, 2)]), ids=["any", "blocks"])
-@pytest.mark.parametrize("host", EVERY)
-def test_communicators_of_a_node_have_messages_of_ours(nodes: Nodes, host: str, placement: list[int]) -> None:
-    ended = run(nodes, host, placement, program(host, "near.c"))
-    assert ended.out == ["good\n"] * len(placement), ended.text
-    assert statistics_in(nodes)[0].sent >= 80, statistics_in(nodes)[0]
-
-
 @FULL
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-openmpi"))
 def test_slurm_starts_jobs_too(nodes: Nodes, host: str) -> None:
@@ -104,15 +95,6 @@ def test_ranks_notice_that_another_node_has_their_cpus(host: str) -> None:
         every = statistics_in(nodes)
     assert len(every) == 2 * ranks
     assert all(rank.counts["contention"] > 0 for rank in every), [rank.counts["contention"] for rank in every]
-
-
-@pytest.mark.parametrize("host", EVERY)
-def test_nobody_maps_memory_of_another_node(nodes: Nodes, host: str) -> None:
-    job = begun(nodes, host, blocks(2, 2), "60")
-    shared, ranks = nodes.shared_memory(), nodes.processes(0)
-    nodes.kill_all()
-    job.wait(20)
-    assert len(ranks) >= 2 and not shared
 
 
 def test_memory_that_nodes_share_is_found(nodes: Nodes) -> None:
@@ -146,30 +128,3 @@ def test_what_crosses_is_counted(nodes: Nodes, host: str) -> None:
         "the node's own counters see this message and the one before"
     )
     assert crossed.segments > crossed.sent_bytes / 65536
-
-
-@FULL
-@pytest.mark.parametrize("nearfield", [False, True], ids=["plain", "nearfield"])
-@pytest.mark.parametrize("host", MAIN)
-def test_a_job_ends_when_a_node_dies(nodes: Nodes, host: str, nearfield: bool) -> None:
-    job = begun(nodes, host, blocks(1, 2), "60", nearfield)
-    nodes.kill(1)
-    ended = job.wait(20)
-    # Open MPI's launcher says what happened and returns 0.
-    assert not ended.timed_out and "longest pause" not in ended.out[0], ended.text
-    assert ended.returncode != 0 or nodes.names[1] in ended.launcher, ended.text
-    end = time.monotonic() + 5
-    while any(nodes.processes(node) for node in range(3)):
-        assert time.monotonic() < end, "the ranks on other nodes live on"
-        time.sleep(0.05)
-
-
-def begun(nodes: Nodes, host: str, placement: list[int], seconds: str, nearfield: bool = True) -> Job:
-    """A job whose ranks meet all the time, once they do."""
-    command = program(host, "beating.c", seconds)
-    job = Job(nodes, HOSTS[host], placement, command, environment(host, nearfield))
-    end = time.monotonic() + 20
-    while "begun" not in job.output(0):
-        assert time.monotonic() < end and job.launcher.poll() is None, job.wait(0).text
-        time.sleep(0.05)
-    return job

@@ -146,20 +146,6 @@ def rows(lengths: list[int]) -> list[str]:
     return sorted(set(ran))
 
 
-def program(cases: list[dict]) -> int:
-    """Calls that are given; `comm` and `row` are taken modulo what there is."""
-    for number, case in enumerate(cases):
-        on, own = every_kind()[case["comm"] % len(every_kind())], random.Random(number * 1000 + WORLD.rank)
-        call = given(case, on.members)
-        row = case["row"] if case["row"] in ALGORITHMS[case["op"]] else None
-        hint(on.comm, nearfield_algorithm=f"{case['op']}:{row}" if row else " ")
-        one = Running(call, on.comm, on.me, "blocking", False, own)
-        check(one, f"{row} forced, by {served()}")
-        one.free()
-        hint(on.comm, nearfield_algorithm=" ")
-    return len(cases)
-
-
 # ---------------------------------------------------------------- wrong arguments
 
 

@@ -265,10 +265,11 @@ def at_address(type: MPI.Datatype, address: int) -> MPI.Datatype:
 
 
 def lengths(draw: random.Random, among: list[Kind], partners: int) -> Callable[[], int]:
-    """Draws units of a block: nothing, little, up to 100 KiB, or around a boundary between algorithms, 1 MiB at most in all."""
-    size = len(among[0].bytes) // among[0].units
+    """Draws units of a block: nothing, little, up to 100 KiB, or around a boundary between algorithms, 1 MiB at most in all, and
+    8 MiB with the gaps of sparse types."""
+    size, spread = len(among[0].bytes) // among[0].units, max(one.extent // one.units for one in among)
     longest, step = draw.choice([1, 3, 3, 40, 40, 700, 700, 100 * 1024 // size // 6]), draw.choice([1, 6, 6])
     if draw.random() < 0.3:
         longest, step = draw.choice([511, 512, 513, 1024, 4096, 4097, 8192, 8193, 20000, 65537, 140000]), 1
-    longest = min(longest, (1 << 20) // size // partners)
+    longest = min(longest, (1 << 20) // size // partners, (8 << 20) // max(spread, 1) // partners)
     return lambda: step * draw.choice([0, 1, draw.randrange(longest + 1), longest])

@@ -29,6 +29,7 @@ def communicators() -> dict[str, On | None]:
     made = {
         "world": WORLD,
         "dup": WORLD.Dup(),
+        "reproducible": WORLD.Dup(),
         "reversed": WORLD.Split(0, -me),
         "shuffled": WORLD.Split(0, keys[me]),
         "split": WORLD.Split(colours[me], keys[me]),
@@ -36,6 +37,7 @@ def communicators() -> dict[str, On | None]:
         "but one": WORLD.Split(0 if me or p == 1 else MPI.UNDEFINED, me),
         "near": WORLD.Split_type(MPI.COMM_TYPE_SHARED),
     }
+    hint(made["reproducible"], nearfield_reproducible="on")
     return {name: On(comm) if comm != MPI.COMM_NULL else None for name, comm in made.items()}
 
 

@@ -435,11 +435,13 @@ def threads(program: Program, case: random.Random) -> None:
         return threading.Thread(target=run)
 
     def calls(case: random.Random, own: random.Random, bed: Bed) -> None:
-        for _ in range(4):
-            if drawn := program.drawn(bed, case, "immediate"):
-                made, form, large = drawn
-                one = Running(made, bed.on.comm, bed.on.me, form, large, own)
-                own.choice(WAYS)(list(one.requests))
+        for _ in range(3):
+            drawn = [
+                one for _ in range(case.randrange(1, 5)) if (one := program.drawn(bed, case, "immediate"))
+            ]
+            begun = [Running(made, bed.on.comm, bed.on.me, form, large, own) for made, form, large in drawn]
+            own.choice(WAYS)(own.sample(requests := sum((one.requests for one in begun), []), len(requests)))
+            for one in begun:
                 check(one, "in a thread", LOADED)
                 one.free()
 

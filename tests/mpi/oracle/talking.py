@@ -138,8 +138,8 @@ class Talk:
         comm = self.comms[at]
         serial = self.sent[at, dest] = self.sent.get((at, dest), 0) + 1
         data = self.content(length, at, comm, comm.rank, self.is_first(comm), serial)
-        form = self.draw.choice(["Isend", "Issend", "Send_init", "Ssend_init", "Ibsend"])
-        if form == "Ibsend" and length > 1000:
+        form = self.draw.choice(["Isend", "Issend", "Send_init", "Ssend_init", "Ibsend", "Bsend_init"])
+        if "bsend" in form.lower() and length > 1000:
             form = "Isend"
         request = getattr(comm, form)(data, dest, tag)
         if form.endswith("init"):

@@ -53,9 +53,6 @@ static void go_wrong(const char* what) {
   if (!strcmp(what, "computes")) {
     if (rank == 1) compute();
     MPI_Barrier(MPI_COMM_WORLD);
-  } else if (!strcmp(what, "exits")) {
-    if (rank == 1) away();  // as one that has left its loop early
-    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   } else if (!strcmp(what, "finalizes")) {
     if (rank != 1) MPI_Recv(&value, 1, MPI_INT, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (!strcmp(what, "operation")) {
@@ -65,9 +62,6 @@ static void go_wrong(const char* what) {
     MPI_Bcast(&value, 1, MPI_INT, (rank + 1) % size, MPI_COMM_WORLD);
   } else if (!strcmp(what, "count")) {
     MPI_Allreduce(large, more, rank == 0 ? 2 : 1 << 19, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  } else if (!strcmp(what, "one barrier")) {
-    if (rank == 0) MPI_Barrier(MPI_COMM_WORLD);
-    else MPI_Recv(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (!strcmp(what, "missing send")) {
     if (rank == 0) MPI_Recv(&value, 1, MPI_INT, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     else away();
@@ -83,11 +77,6 @@ static void go_wrong(const char* what) {
   } else if (!strcmp(what, "both send")) {
     MPI_Send(large, sizeof large, MPI_CHAR, other, 3, MPI_COMM_WORLD);
     MPI_Recv(more, sizeof more, MPI_CHAR, other, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  } else if (!strcmp(what, "both receive")) {
-    MPI_Recv(more, 8, MPI_CHAR, other, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Send(large, 8, MPI_CHAR, other, 3, MPI_COMM_WORLD);
-  } else if (!strcmp(what, "circle")) {
-    MPI_Ssend(&value, 1, MPI_INT, (rank + 1) % size, 3, MPI_COMM_WORLD);
   } else if (!strcmp(what, "sendrecv")) {
     if (rank == 0) MPI_Sendrecv(&value, 1, MPI_INT, 1, 4, &sum, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     else MPI_Recv(&sum, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -195,8 +184,6 @@ static void go_wrong(const char* what) {
     while (idling < 4) usleep(1000);
     pthread_create(&thread, NULL, receive, (void*)5);
     away();
-  } else if (!strcmp(what, "sent")) {
-    MPI_Sendrecv(&value, 1, MPI_INT, other, 1, &sum, 1, MPI_INT, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (!strcmp(what, "from afar")) {
     if (rank == 1) ask();
     if (rank == size - 1) away();

@@ -1,5 +1,5 @@
-/* Revoked communicators and dead ranks (MPIX_Comm_revoke). The last argument names what rank 1 waits in; rank 0 prints
-   "good" when every survivor got the right error class and time. */
+/* Revoked communicators and dead ranks (MPIX_Comm_revoke). Arguments: what the others wait in, one after the other; or "dead"
+   and one such wait. Rank 0 prints "good" when every survivor got the right error class and time. */
 #include <mpi.h>
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -75,60 +75,75 @@ static int wait_in(const char* what, MPI_Comm comm) {
   return class_of(code) == MPI_ERR_IN_STATUS ? statuses[0].MPI_ERROR : code;
 }
 
-int main(int argc, char** argv) {
-  int rank, size;
-  MPI_Comm comm, rest;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+/* A duplicate of the world that has served calls of both kinds. */
+static MPI_Comm used(int rank, int size) {
+  MPI_Comm comm;
+  int warm = 1, sum = 0;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  int warm = 1, sum = 0;
   MPI_Allreduce(&warm, &sum, 1, MPI_INT, MPI_SUM, comm);
   MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 1, &sum, 1, MPI_INT, (rank + size - 1) % size, 1, comm,
                MPI_STATUS_IGNORE);
-  const int dies = argc > 2 && !strcmp(argv[1], "dead");
-  if (dies) {
-    /* Rank 0 dies; the others wait for it, revoke and go on without it. */
-    if (rank == 0) raise(SIGKILL);
-    const int code = wait_in(argv[2], comm);
-    const int seen = class_of(code);
-    if (seen != MPIX_ERR_PROC_FAILED && seen != MPIX_ERR_REVOKED) {
-      fprintf(stderr, "rank %d: class %d where a failed process was expected\n", rank, seen);
-      MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    MPIX_Comm_revoke(comm);
-    MPIX_Comm_shrink(comm, &rest);
-    MPI_Allreduce(&warm, &sum, 1, MPI_INT, MPI_SUM, rest);
-    MPI_Comm_rank(rest, &rank);
-    if (rank == 0) printf(sum == size - 1 ? "good\n" : "wrong\n");
-    fflush(stdout);
-    MPI_Barrier(rest);
-    _exit(0);
+  return comm;
+}
+
+/* Rank 0 dies; the others wait for it, revoke and go on without it. */
+static void dead(const char* what, int rank, int size) {
+  int warm = 1, sum = 0;
+  MPI_Comm comm = used(rank, size), rest;
+  if (rank == 0) raise(SIGKILL);
+  const int seen = class_of(wait_in(what, comm));
+  if (seen != MPIX_ERR_PROC_FAILED && seen != MPIX_ERR_REVOKED) {
+    fprintf(stderr, "rank %d: class %d where a failed process was expected\n", rank, seen);
+    MPI_Abort(MPI_COMM_WORLD, 1);
   }
+  MPIX_Comm_revoke(comm);
+  MPIX_Comm_shrink(comm, &rest);
+  MPI_Allreduce(&warm, &sum, 1, MPI_INT, MPI_SUM, rest);
+  MPI_Comm_rank(rest, &rank);
+  if (rank == 0) printf(sum == size - 1 ? "good\n" : "wrong\n");
+  fflush(stdout);
+  MPI_Barrier(rest);
+  _exit(0);
+}
+
+/* Rank 0 revokes what the others wait in; later calls fail at once, other communicators work. */
+static void revoked(const char* what, int rank, int size) {
+  int warm = 1, sum = 0;
+  MPI_Comm comm = used(rank, size);
   if (rank == 0) {
     usleep(300000);
     MPIX_Comm_revoke(comm);
   } else {
     const double start = MPI_Wtime();
-    const int code = wait_in(argv[1], comm), seen = class_of(code);
+    const int seen = class_of(wait_in(what, comm));
     if (seen != MPIX_ERR_REVOKED || MPI_Wtime() - start > 5) {
-      fprintf(stderr, "rank %d: class %d after %.1f s where %d was expected\n", rank, seen, MPI_Wtime() - start,
+      fprintf(stderr, "rank %d, %s: class %d after %.1f s where %d was expected\n", rank, what, seen, MPI_Wtime() - start,
               MPIX_ERR_REVOKED);
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
   }
-  /* Later calls fail at once, other communicators work. */
   if (class_of(MPI_Barrier(comm)) != MPIX_ERR_REVOKED ||
       class_of(MPI_Send(&rank, 1, MPI_INT, 0, 5, comm)) != MPIX_ERR_REVOKED) {
-    fprintf(stderr, "rank %d: the communicator works again\n", rank);
+    fprintf(stderr, "rank %d, %s: the communicator works again\n", rank, what);
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   MPI_Allreduce(&warm, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (rank == 0) printf(sum == size ? "good\n" : "wrong\n");
-  fflush(stdout);
+  if (sum != size) MPI_Abort(MPI_COMM_WORLD, 1);
   MPI_Comm_free(&comm);
+}
+
+int main(int argc, char** argv) {
+  int rank, size;
+  MPI_Comm comm;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (!strcmp(argv[1], "dead")) dead(argv[2], rank, size);
+  for (int i = 1; i < argc; ++i) revoked(argv[i], rank, size);
+  if (rank == 0) puts("good");
+  fflush(stdout);
   /* A collective of the host: Open MPI's MPI_Finalize hangs, plain too, if none comes after a non-blocking collective of
      a revoked communicator. */
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -4,52 +4,49 @@
 
 enum { most = 4096, ranks = 64 };
 static int counts[ranks], places[ranks], word, mine, all_ranks;
-static int own[2 * most], all[ranks * most / 4], sums[most];
+static int own[most], all[ranks * most / 4], sums[most];
 static MPI_Comm comm;
 
-/* Values of call `nth` by rank r; every `seldom`-th call is compared in all of its elements. */
+/* Values of call `nth` by rank r. */
 static int value(int r, int nth, int i) { return r * 1000003 + nth * 131 + i; }
 
-/* A collective of `n` ints each; `in_place`: where the root may; `type`: of which `count` make n ints. */
+/* A collective of `n` ints each, in place where the root may. */
 struct kind {
   const char* name;
   int gathers;
-  void (*call)(int n, int nth, int in_place, MPI_Datatype type, int count, int root);
+  void (*call)(int n, int nth, int in_place, int root);
 };
 
-static void fill(int* at, int r, int n, int nth, int step) {
-  for (int i = 0; i < n; ++i) at[i * step] = value(r, nth, i);
+static void fill(int* at, int r, int n, int nth) {
+  for (int i = 0; i < n; ++i) at[i] = value(r, nth, i);
 }
 static void compare(const char* name, const int* at, int r, int n, int nth) {
   for (int i = 0; i < n; ++i)
     if (!CHECK(at[i] == value(r, nth, i), "%s, call %d, element %d of rank %d", name, nth, i, r)) return;
 }
 
-static void gather(int n, int nth, int in_place, MPI_Datatype type, int count, int root) {
-  const int step = type == MPI_INT ? 1 : 2;
-  fill(own, mine, n, nth, step);
+static void gather(int n, int nth, int in_place, int root) {
+  fill(own, mine, n, nth);
   if (mine == root && in_place) {
-    fill(all + mine * n, mine, n, nth, 1);
+    fill(all + mine * n, mine, n, nth);
     MPI_Gather(MPI_IN_PLACE, 0, MPI_INT, all, n, MPI_INT, root, comm);
   } else {
-    MPI_Gather(own, count, type, all, n, MPI_INT, root, comm);
+    MPI_Gather(own, n, MPI_INT, all, n, MPI_INT, root, comm);
   }
   memset(own, -1, sizeof own);
   for (int r = 0; mine == root && r < all_ranks; ++r) compare("gather", all + r * n, r, n, nth);
 }
 
-static void gatherv(int n, int nth, int in_place, MPI_Datatype type, int count, int root) {
-  const int step = type == MPI_INT ? 1 : 2;
+static void gatherv(int n, int nth, int in_place, int root) {
   (void)in_place;
   for (int r = 0; r < all_ranks; ++r) counts[r] = n, places[r] = r * n;
-  fill(own, mine, n, nth, step);
-  MPI_Gatherv(own, count, type, all, counts, places, MPI_INT, root, comm);
+  fill(own, mine, n, nth);
+  MPI_Gatherv(own, n, MPI_INT, all, counts, places, MPI_INT, root, comm);
   for (int r = 0; mine == root && r < all_ranks; ++r) compare("gatherv", all + r * n, r, n, nth);
 }
 
-static void reduce(int n, int nth, int in_place, MPI_Datatype type, int count, int root) {
-  (void)type, (void)count;
-  fill(mine == root && in_place ? sums : own, mine, n, nth, 1);
+static void reduce(int n, int nth, int in_place, int root) {
+  fill(mine == root && in_place ? sums : own, mine, n, nth);
   MPI_Reduce(mine == root && in_place ? MPI_IN_PLACE : own, mine == root ? sums : NULL, n, MPI_INT, MPI_SUM, root,
              comm);
   memset(own, -1, sizeof own);
@@ -60,37 +57,30 @@ static void reduce(int n, int nth, int in_place, MPI_Datatype type, int count, i
   }
 }
 
-static void scatter(int n, int nth, int in_place, MPI_Datatype type, int count, int root) {
-  for (int r = 0; mine == root && r < all_ranks; ++r) fill(all + r * n, r, n, nth, 1);
+static void scatter(int n, int nth, int in_place, int root) {
+  for (int r = 0; mine == root && r < all_ranks; ++r) fill(all + r * n, r, n, nth);
   memset(own, 0, (size_t)n * 4);
   const int keeps = mine == root && in_place;
-  if (type != MPI_INT && mine != root) { /* into every other int */
-    static int gaps[2 * most];
-    MPI_Scatter(all, n, MPI_INT, gaps, count, type, root, comm);
-    for (int i = 0; i < n; ++i) own[i] = gaps[2 * i];
-  } else {
-    MPI_Scatter(all, n, MPI_INT, keeps ? MPI_IN_PLACE : own, n, MPI_INT, root, comm);
-  }
+  MPI_Scatter(all, n, MPI_INT, keeps ? MPI_IN_PLACE : own, n, MPI_INT, root, comm);
   compare("scatter", keeps ? all + mine * n : own, mine, n, nth);
   memset(all, -1, (size_t)(n * all_ranks) * 4);
 }
 
-static void scatterv(int n, int nth, int in_place, MPI_Datatype type, int count, int root) {
-  (void)in_place, (void)type, (void)count;
+static void scatterv(int n, int nth, int in_place, int root) {
+  (void)in_place;
   for (int r = 0; r < all_ranks; ++r) counts[r] = n, places[r] = r * n;
-  for (int r = 0; mine == root && r < all_ranks; ++r) fill(all + r * n, r, n, nth, 1);
+  for (int r = 0; mine == root && r < all_ranks; ++r) fill(all + r * n, r, n, nth);
   MPI_Scatterv(all, counts, places, MPI_INT, own, n, MPI_INT, root, comm);
   compare("scatterv", own, mine, n, nth);
 }
 
-static void bcast(int n, int nth, int in_place, MPI_Datatype type, int count, int root) {
-  const int step = type == MPI_INT ? 1 : 2;
+static void bcast(int n, int nth, int in_place, int root) {
   (void)in_place;
-  if (mine == root) fill(own, root, n, nth, step);
-  else memset(own, 0, (size_t)(n * step) * 4);
-  MPI_Bcast(own, count, type, root, comm);
+  if (mine == root) fill(own, root, n, nth);
+  else memset(own, 0, (size_t)n * 4);
+  MPI_Bcast(own, n, MPI_INT, root, comm);
   for (int i = 0; i < n; ++i)
-    if (!CHECK(own[i * step] == value(root, nth, i), "bcast, call %d, element %d", nth, i)) return;
+    if (!CHECK(own[i] == value(root, nth, i), "bcast, call %d, element %d", nth, i)) return;
   memset(own, -1, sizeof own);
 }
 
@@ -114,14 +104,11 @@ static void let_others_begin(int gathers, int root) {
   for (int r = 0; r < all_ranks; ++r)
     if (r != root && (gathers ? mine == r : mine == root)) MPI_Send(&word, 1, MPI_INT, gathers ? root : r, 0, comm);
 }
-static void run(const struct kind* kind, int bytes, int calls, int in_place, MPI_Datatype type, int count, int root) {
+static void run(const struct kind* kind, int bytes, int calls, int root) {
   const int n = bytes / 4, ahead = kind->gathers ? mine != root : mine == root;
   if (!ahead) wait_for_those_ahead(kind->gathers, root);
-  for (int i = 0; i < calls; ++i) kind->call(n, i, in_place, type, count, root);
+  for (int i = 0; i < calls; ++i) kind->call(n, i, i % 2, root);
   if (ahead) let_others_begin(kind->gathers, root);
-}
-static void run_ints(const struct kind* kind, int bytes, int calls, int root) {
-  run(kind, bytes, calls, 0, MPI_INT, bytes / 4, root);
 }
 
 /* A program that sends after it has given, and receives before it is given: in a loop, so that whatever is tried out
@@ -129,11 +116,11 @@ static void run_ints(const struct kind* kind, int bytes, int calls, int root) {
 SCENARIO(ahead) {
   set_comm(MPI_COMM_WORLD);
   for (int k = 0; k < kinds_count; ++k) {
-    run_ints(&kinds[k], 4000, 1, 0);
-    run_ints(&kinds[k], 64, 100, size - 1);
-    run_ints(&kinds[k], 8, 200, 0);
-    for (int i = 0; i < 150; ++i) run_ints(&kinds[k], i % 3 ? 8 : 4000, 1, 0);
-    run_ints(&kinds[k], 4096, 100, 0);
+    run(&kinds[k], 4000, 1, 0);
+    run(&kinds[k], 64, 100, size - 1);
+    run(&kinds[k], 8, 200, 0);
+    for (int i = 0; i < 150; ++i) run(&kinds[k], i % 3 ? 8 : 4000, 1, 0);
+    run(&kinds[k], 4096, 100, 0);
   }
 }
 
@@ -143,7 +130,7 @@ SCENARIO(ahead_mixed) {
   for (int i = 0; i < 60; ++i)
     for (int k = 0; k < kinds_count; ++k) {
       const int bytes = (int[]){8, 64, 400, 4000}[(i + k) % 4];
-      run_ints(&kinds[k], bytes, 1 + (i * 7 + k) % 40, (i + k) % size);
+      run(&kinds[k], bytes, 1 + (i * 7 + k) % 40, (i + k) % size);
       if ((i + k) % 5 == 0) {
         int sum = 0;
         MPI_Allreduce(&k, &sum, 1, MPI_INT, MPI_SUM, comm);
@@ -159,24 +146,9 @@ SCENARIO(ahead_by_chance) {
   for (int i = 0; i < 400; ++i)
     for (int k = 0; k < kinds_count; ++k) {
       const int bytes = (int[]){8, 120, 1000, 4096, 20000 / size / 4 * 4}[(i * 3 + k) % 5];
-      kinds[k].call(bytes / 4, i, i % 2, MPI_INT, bytes / 4, (i / 7) % size);
+      kinds[k].call(bytes / 4, i, i % 2, (i / 7) % size);
       if (random_below(3) == 0) dawdle();
     }
-}
-
-SCENARIO(ahead_in_place) {
-  set_comm(MPI_COMM_WORLD);
-  for (int k = 0; k < kinds_count; ++k) run(&kinds[k], 4000, 30, 1, MPI_INT, 1000, 0);
-}
-
-SCENARIO(ahead_derived) {
-  MPI_Datatype gaps;
-  MPI_Type_vector(500, 1, 2, MPI_INT, &gaps);
-  MPI_Type_commit(&gaps);
-  set_comm(MPI_COMM_WORLD);
-  for (int k = 0; k < kinds_count; ++k)
-    if (kinds[k].call != reduce && kinds[k].call != scatterv) run(&kinds[k], 2000, 30, 0, gaps, 1, 0);
-  MPI_Type_free(&gaps);
 }
 
 /* Two of them, one behind the other. */
@@ -188,9 +160,9 @@ SCENARIO(ahead_in_several) {
   MPI_Barrier(half);
   for (int i = 0; i < 60; ++i) {
     set_comm(i % 2 ? twin : MPI_COMM_WORLD);
-    run_ints(&kinds[i % kinds_count], 2000, 20, 0);
+    run(&kinds[i % kinds_count], 2000, 20, 0);
     set_comm(half);
-    if (all_ranks > 1) run_ints(&kinds[(i + 1) % kinds_count], 800, 20, all_ranks - 1);
+    if (all_ranks > 1) run(&kinds[(i + 1) % kinds_count], 800, 20, all_ranks - 1);
   }
   MPI_Comm_free(&half);
   MPI_Comm_free(&twin);
@@ -207,7 +179,7 @@ SCENARIO(ahead_freed) {
     set_comm(MPI_COMM_WORLD);
     if (!ahead) wait_for_those_ahead(kind->gathers, 0);
     set_comm(once);
-    for (int n = 0; n < 40; ++n) kind->call(500, n, 0, MPI_INT, 500, 0);
+    for (int n = 0; n < 40; ++n) kind->call(500, n, 0, 0);
     MPI_Comm_free(&once);
     set_comm(MPI_COMM_WORLD);
     if (ahead) let_others_begin(kind->gathers, 0);
@@ -218,31 +190,8 @@ SCENARIO(ahead_freed) {
 SCENARIO(ahead_at_the_end) {
   set_comm(MPI_COMM_WORLD);
   if (rank == 0) MPI_Recv(&word, 1, MPI_INT, 1, 0, comm, MPI_STATUS_IGNORE);
-  for (int i = 0; i < 60; ++i) gather(1000, i, 0, MPI_INT, 1000, 0);
+  for (int i = 0; i < 60; ++i) gather(1000, i, 0, 0);
   if (rank == 1) MPI_Send(&word, 1, MPI_INT, 0, 0, comm);
-}
-
-/* Operators that the host alone combines. */
-static void subtract(void* in, void* inout, int* length, MPI_Datatype* type) {
-  (void)type;
-  for (int i = 0; i < *length; ++i) ((int*)inout)[i] = ((int*)in)[i] + ((int*)inout)[i];
-}
-SCENARIO(ahead_operators) {
-  MPI_Op op;
-  MPI_Op_create(subtract, 1, &op);
-  set_comm(MPI_COMM_WORLD);
-  if (rank == 0) wait_for_those_ahead(1, 0);
-  for (int nth = 0; nth < 30; ++nth) {
-    fill(own, rank, 200, nth, 1);
-    MPI_Reduce(own, sums, 200, MPI_INT, op, 0, comm);
-    for (int i = 0; rank == 0 && i < 200; ++i) {
-      int sum = 0;
-      for (int r = 0; r < size; ++r) sum += value(r, nth, i);
-      CHECK(sums[i] == sum, "call %d, element %d", nth, i);
-    }
-  }
-  if (rank != 0) let_others_begin(1, 0);
-  MPI_Op_free(&op);
 }
 
 /* More than anybody buffers: who gives waits for the others, and nothing is lost. */
@@ -251,6 +200,6 @@ SCENARIO(ahead_too_far) {
   for (int k = 0; k < 4; ++k) {
     const int ahead = kinds[k].gathers ? rank != 0 : rank == 0;
     if (!ahead) usleep(20000);
-    for (int i = 0; i < 1500; ++i) kinds[k].call(1000, i, 0, MPI_INT, 1000, 0);
+    for (int i = 0; i < 1500; ++i) kinds[k].call(1000, i, 0, 0);
   }
 }

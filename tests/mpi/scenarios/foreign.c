@@ -1,13 +1,12 @@
 /* Collectives and messages on memory that lies in no heap and no segment: shared mappings of files of the program's
-   own, or private memory. Prints the algorithms that carried the collectives. */
+   own. Prints the algorithms that carried the collectives. */
 #include <sys/mman.h>
 #include "scenarios.h"
 
 enum { count = 100000, rounds = 30 };
 
-static double* memory(int private) {
+static double* memory(void) {
   const size_t bytes = count * sizeof(double);
-  if (private) return mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const int fd = memfd_create("foreign", 0); /* stays open */
   if (fd < 0 || ftruncate(fd, (off_t)bytes)) MPI_Abort(MPI_COMM_WORLD, 2);
   double* at = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -21,10 +20,9 @@ static int all_are(const double* at, double value) {
   return 1;
 }
 
-/* The argument may be "private" or "fork". */
 SCENARIO(foreign) {
-  const int private = argc > 1 && !strcmp(argv[1], "private"), forks = argc > 1 && !strcmp(argv[1], "fork"), n = size;
-  double* buffer[3] = {memory(private), memory(private), memory(private)};
+  const int n = size;
+  double* buffer[3] = {memory(), memory(), memory()};
   const char* used[2] = {"none", "none"};
   for (int i = 0; i < rounds; ++i) {
     double *send = buffer[i % 3], *recv = buffer[(i + 1) % 3];
@@ -41,7 +39,6 @@ SCENARIO(foreign) {
     for (int k = 0; k < count; ++k) send[k] = rank * 100 + i;
     MPI_Sendrecv(send, count, MPI_DOUBLE, to, 1, recv, count, MPI_DOUBLE, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(all_are(recv, from * 100 + i));
-    if (forks && i % 5 == 4 && fork() == 0) exit(0);
   }
   if (rank == 0) printf("algorithms %s %s\n", used[0], used[1]);
 }

@@ -48,44 +48,6 @@ static void complete(void) {
   }
 }
 
-/* Inactive persistent requests, ours and the host's, do not count among several. */
-static void inactive(void) {
-  int (*any)(int, const MPI_Request*, int*, int*, MPI_Status*) =
-      (int (*)(int, const MPI_Request*, int*, int*, MPI_Status*))dlsym(RTLD_DEFAULT, "MPI_Request_get_status_any");
-  int (*some)(int, const MPI_Request*, int*, int*, MPI_Status*) =
-      (int (*)(int, const MPI_Request*, int*, int*, MPI_Status*))dlsym(RTLD_DEFAULT, "MPI_Request_get_status_some");
-  if (!any || !some) return;
-  MPI_Comm host;
-  MPI_Status status, statuses[4];
-  MPI_Request requests[4];
-  int value[4] = {0}, index = 5, flag = 0, out = 5, indices[4];
-  MPI_Comm_dup(MPI_COMM_WORLD, &host);
-  set_nearfield(host, "off");
-  MPI_Recv_init(&value[0], 1, MPI_INT, rank, 0, host, &requests[0]);
-  MPI_Recv_init(&value[1], 1, MPI_INT, rank, 0, MPI_COMM_WORLD, &requests[1]);
-  requests[2] = MPI_REQUEST_NULL;
-  MPI_Send_init(&value[2], 1, MPI_INT, rank, 1, host, &requests[3]);
-  any(4, requests, &index, &flag, &status);
-  CHECK(flag && index == MPI_UNDEFINED);
-  some(4, requests, &out, indices, statuses);
-  CHECK(out == MPI_UNDEFINED);
-  /* One of them active and pending, then complete. */
-  MPI_Start(&requests[0]);
-  any(4, requests, &index, &flag, &status);
-  CHECK(!flag);
-  some(4, requests, &out, indices, statuses);
-  CHECK(out == 0);
-  MPI_Send(&rank, 1, MPI_INT, rank, 0, host);
-  for (flag = 0; !flag;) any(4, requests, &index, &flag, &status);
-  CHECK(index == 0 && value[0] == rank);
-  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-  any(4, requests, &index, &flag, &status);
-  CHECK(flag && index == MPI_UNDEFINED);
-  for (int i = 0; i < 4; ++i)
-    if (requests[i] != MPI_REQUEST_NULL) MPI_Request_free(&requests[i]);
-  MPI_Comm_free(&host);
-}
-
 /* The buffer of a communicator goes with it. */
 static void buffers(void) {
   int (*attach)(MPI_Comm, void*, int) = (int (*)(MPI_Comm, void*, int))dlsym(RTLD_DEFAULT, "MPI_Comm_attach_buffer");
@@ -111,5 +73,4 @@ static void buffers(void) {
 /* MPICH of PyPI checks few arguments. */
 SCENARIO(handles_created) { created(); }
 SCENARIO(handles_complete) { complete(); }
-SCENARIO(handles_inactive) { inactive(); }
 SCENARIO(handles_buffers) { buffers(); }

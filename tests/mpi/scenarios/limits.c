@@ -160,24 +160,3 @@ SCENARIO(limits_arrive) {
   free(from);
   free(to);
 }
-/* What was only reserved does not count, what is allocated then does. */
-SCENARIO(limits_are_obeyed) {
-  communicate();
-  struct rlimit before, limit;
-  getrlimit(RLIMIT_AS, &before);
-  limit = before;
-  limit.rlim_cur = status_kib("VmSize") << 10;
-  REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
-  limit.rlim_cur = (status_kib("VmSize") + (256 << 10)) << 10;
-  REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
-  communicate();
-  enum { most = 100 };
-  char* blocks[most];
-  int had = 0;
-  while (had < most && (blocks[had] = malloc(20 << 20))) ++had;
-  CHECK(had > 8 && had < 24, "%d blocks of 20 MiB", had);
-  while (had) free(blocks[--had]);
-  communicate();
-  setrlimit(RLIMIT_AS, &before);
-  communicate();
-}

@@ -1,6 +1,5 @@
 /* Partitioned messages.
 
-     restarts     one message again and again, with delays on either side
      threads      threads mark partitions and ask what has arrived while the first one waits
      order        starts in another order than inits, freed ones that were never started, a receiver that blocks
      undescribed  types of so many blocks that no description of them is kept
@@ -42,33 +41,6 @@ static void end(struct message* m) {
   if (m->sends) MPI_Request_free(&m->send);
   if (m->receives) MPI_Request_free(&m->receive);
   free(m->out), free(m->in);
-}
-
-static void restarts(int times) {
-  static const long lengths[] = {24, 2400, 240000};
-  for (int which = 0; which < 3; ++which) {
-    struct message m = one_message(6, 4, lengths[which]);
-    for (int start = 0; start < (which == 2 ? times / 10 : times); ++start) {
-      if (random_below(50) == 0) usleep(random_below(2000));
-      if (m.receives) {
-        memset(m.in, -1, sizeof(int) * (size_t)m.ints);
-        MPI_Start(&m.receive);
-      }
-      if (m.sends) {
-        for (long i = 0; i < m.ints; ++i) m.out[i] = value(0, start, i);
-        MPI_Start(&m.send);
-        MPI_Pready_range(0, 5, m.send);
-        MPI_Wait(&m.send, MPI_STATUS_IGNORE);
-        memset(m.out, 0x55, sizeof(int) * (size_t)m.ints); /* it may be reused */
-      }
-      if (m.receives) {
-        if (random_below(50) == 0) usleep(random_below(2000));
-        MPI_Wait(&m.receive, MPI_STATUS_IGNORE);
-        check_all(&m, start);
-      }
-    }
-    end(&m);
-  }
 }
 
 enum { threads = 4 };
@@ -317,7 +289,6 @@ static void errors(void) {
   MPI_Errhandler_free(&errhandler);
 }
 
-SCENARIO(partitioned_restarts) { restarts(atoi(argv[1])); }
 SCENARIO(partitioned_threads) { with_threads(atoi(argv[1])); }
 SCENARIO(partitioned_order) { order(); }
 SCENARIO(partitioned_undescribed) { undescribed(); }

@@ -107,31 +107,6 @@ SCENARIO(wrong_statuses) {
   MPI_Comm_free(&comm);
 }
 
-/* A root that has more than the others expect, by every row that copies between the buffers of programs: these have an
-   error, nothing behind what they have is written to, and the ranks stay in step. */
-SCENARIO(wrong_longer_root) {
-  enum { expected = 180000, sent = 200000 };
-  static const char* const rows[] = {"bcast:direct", "bcast:direct-pull", "bcast:together"};
-  for (int k = 0; k < 3; ++k) {
-    MPI_Comm comm = of_returned_errors(0);
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "nearfield_algorithm", rows[k]);
-    MPI_Comm_set_info(comm, info);
-    MPI_Info_free(&info);
-    char* data = malloc(sent);
-    memset(data, rank + 1, sent);
-    const int code = MPI_Bcast(data, rank == 1 ? sent : expected, MPI_BYTE, 1, comm);
-    CHECK(rank == 1 || class_of(code) == MPI_ERR_TRUNCATE, "%s: class %d", rows[k], class_of(code));
-    for (int i = expected; i < sent; ++i) REQUIRE(data[i] == rank + 1, "%s: behind the end", rows[k]);
-    int one = 1, sum = 0;
-    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
-    CHECK(sum == size, "out of step");
-    free(data);
-    MPI_Comm_free(&comm);
-  }
-}
-
 /* What a status tells of a message that was cut. */
 SCENARIO(wrong_counts) {
   static char sent[3000000], got[3000000];
@@ -188,29 +163,4 @@ SCENARIO(wrong_elements) {
   if (rank == 1) CHECK(MPI_Recv(a, 3, type, 0, 1, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS);
   MPI_Type_free(&type);
   MPI_Comm_free(&comm);
-}
-
-static int call_of(const char* operation, double* send, double* recv, int n, MPI_Comm comm) {
-  if (!strcmp(operation, "bcast")) return MPI_Bcast(send, n, MPI_DOUBLE, 0, comm);
-  if (!strcmp(operation, "reduce")) return MPI_Reduce(send, recv, n, MPI_DOUBLE, MPI_SUM, 0, comm);
-  if (!strcmp(operation, "allreduce")) return MPI_Allreduce(send, recv, n, MPI_DOUBLE, MPI_SUM, comm);
-  if (!strcmp(operation, "allgather")) return MPI_Allgather(send, n, MPI_DOUBLE, recv, n, MPI_DOUBLE, comm);
-  if (!strcmp(operation, "alltoall")) return MPI_Alltoall(send, n, MPI_DOUBLE, recv, n, MPI_DOUBLE, comm);
-  return MPI_Gather(send, n, MPI_DOUBLE, recv, n, MPI_DOUBLE, 0, comm);
-}
-
-/* Ranks that are in other calls than each other have an error, instead of waiting for good. */
-SCENARIO(wrong_calls) {
-  static double in[4096], out[16384];
-  static const char* const calls[][2] = {{"bcast", "allreduce"}, {"gather", "alltoall"}, {"reduce", "allgather"}};
-  for (int k = 0; k < 3; ++k) {
-    MPI_Comm comm = of_returned_errors(0);
-    int code = MPI_SUCCESS;
-    for (int i = 0; i < 3 && !code; ++i) code = call_of(calls[k][rank == 1], in, out, k % 2 ? 500 : 32, comm);
-    int failed = code != MPI_SUCCESS, any = 0; /* those that had what they needed cannot know */
-    MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    CHECK(any, "%s and %s", calls[k][0], calls[k][1]);
-    MPI_Comm_free(&comm);
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
 }
