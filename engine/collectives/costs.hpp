@@ -15,7 +15,7 @@ namespace nearfield::collectives {
 namespace constants = tuning::constants;
 
 // Calls by which a root of ranks that share CPUs runs ahead, of those that a ring holds.
-inline constexpr double lines_ahead = context::lines / 8, slots_ahead = context::slots / 2,
+inline constexpr double lines_ahead = context::Lines::entries / 8, slots_ahead = context::Slots::entries / 2,
                         buffers_ahead = context::buffers / 2;
 inline constexpr unsigned chunks_wanted = 4;  // of a pipeline, if they are long enough
 
