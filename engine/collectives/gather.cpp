@@ -10,30 +10,27 @@ namespace {
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
   rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
-    if (context.rank() == call.root) {
-      auto* out = static_cast<std::byte*>(call.recv);
-      put(out + call.root * call.bytes, call.send, call.bytes);
-      for (int i = 1; i < context.size(); ++i) {
-        const int r = (call.root + i) % context.size();
-        const std::byte* const from = ring.wait(r, seq);
-        const std::size_t bytes = ring.bytes(r, seq);
-        lengths.look(bytes);
-        put(out + r * call.bytes, from, std::min(bytes, call.bytes));
-      }
-    } else {
-      ring.publish(seq, call.send, call.bytes);
+    if (context.rank() != call.root) return ring.publish(seq, call.send, call.bytes);
+    auto* out = static_cast<std::byte*>(call.recv);
+    put(out + call.root * call.bytes, call.send, call.bytes);
+    for (int i = 1; i < context.size(); ++i) {
+      const int r = (call.root + i) % context.size();
+      const std::byte* const from = ring.wait(r, seq);
+      const std::size_t bytes = ring.bytes(r, seq);
+      lengths.look(bytes);
+      put(out + r * call.bytes, from, std::min(bytes, call.bytes));
     }
   });
 }
 
 void tree(CollectiveContext& context, const Call& call) {
-  rooted_by_tree(context, call, branch_bytes(context.shape(), call.bytes),
-                 [&](auto& ring, std::uint64_t seq, Lengths& lengths) {
-                   gather_up(context, ring, seq, call.root, call.send, call.bytes, context.inputs(), lengths);
-                   if (context.rank() != call.root) return;
-                   for (int r = 0; r < context.size(); ++r)
-                     put(static_cast<std::byte*>(call.recv) + r * call.bytes, context.inputs()[r], call.bytes);
-                 });
+  const std::size_t longest = branch_bytes(context.shape(), call.bytes);
+  rooted_by_tree(context, call, longest, [&](auto& ring, std::uint64_t seq, Lengths& lengths) {
+    gather_up(context, ring, seq, call.root, call.send, call.bytes, context.inputs(), lengths);
+    if (context.rank() != call.root) return;
+    for (int r = 0; r < context.size(); ++r)
+      put(static_cast<std::byte*>(call.recv) + r * call.bytes, context.inputs()[r], call.bytes);
+  });
 }
 
 void pipeline(CollectiveContext& context, const Call& call) {

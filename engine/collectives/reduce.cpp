@@ -10,16 +10,13 @@ namespace {
 template <class Ring>
 void small(CollectiveContext& context, const Call& call) {
   rooted_by_ring<Ring>(context, {context, call}, [&](Ring& ring, std::uint64_t seq, Lengths& lengths) {
-    if (context.rank() == call.root) {
-      const auto inputs = operands(context, call.send, [&](int r) {
-        const std::byte* const theirs = ring.wait(r, seq);
-        lengths.look(ring.bytes(r, seq));
-        return theirs;
-      });
-      combine(call, call.recv, inputs, call.count);
-    } else {
-      ring.publish(seq, call.send, call.bytes);
-    }
+    if (context.rank() != call.root) return ring.publish(seq, call.send, call.bytes);
+    const auto inputs = operands(context, call.send, [&](int r) {
+      const std::byte* const theirs = ring.wait(r, seq);
+      lengths.look(ring.bytes(r, seq));
+      return theirs;
+    });
+    combine(call, call.recv, inputs, call.count);
   });
 }
 
