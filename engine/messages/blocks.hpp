@@ -115,17 +115,18 @@ struct Arrived {
   bool carried() const { return bytes == note.bytes && !note.first; }
 };
 
-// One copy buffer. A message has one, or a chain of them. It is its owner's, who lends it to a receiver; who has read
-// it may send the next message to its sender in it, so both of a pair are senders here.
+// One copy buffer. A message has one, or a chain of them. It is its owner's from when it is released until it is taken;
+// between these it belongs to the sender of the message in it, then to who has read that, who may send the next message
+// to its sender in it: so both of a pair are senders here.
 struct alignas(64) CopyBuffer {
   Atomic<std::uint32_t> filled;    // sender: bytes of data that are there
-  std::uint32_t capacity;          // owner, before it is lent: bytes of data
+  std::uint32_t capacity;          // owner, as it takes it: bytes of data
   Atomic<std::uint64_t> next;      // sender: names the buffer behind this one, 0: not yet
   std::uint32_t drain;             // sender, before it is announced: by which kind of loads (copying::Store)
   std::uint32_t sample;            // sender, before it is announced: 1: the receiver reports what emptying it has cost
   Atomic<std::uint32_t> released;  // who has read it, or holds it: 1: it goes back to its owner
-  std::uint32_t stays;             // owner, before it is lent: 1: it goes back as soon as it is read
-  std::uint32_t lent;              // owner: 1: it is in the list of what others have (BufferPool)
+  std::uint32_t stays;             // owner, as it takes it: 1: it goes back as soon as it is read
+  std::uint32_t returning;         // sender, before it is announced: 1: the receiver's last message lay in it
   alignas(64) std::byte data[];    // sender, published by filled
 };
 static_assert(sizeof(CopyBuffer) == 64);

@@ -12,42 +12,46 @@ BufferPool::BufferPool(Mailboxes& mailboxes)
       held_(std::size_t(mailboxes.count())),
       most_held_(buffers_.span() / 4 / std::uint64_t(std::max(mailboxes.count() - 1, 1)) +
                  HeldBuffers::longest_chain * memory::CopyBuffers::unit),
-      lent_(std::max<std::size_t>(buffers_.span() / memory::CopyBuffers::unit, 1)) {}
+      taken_(std::max<std::size_t>(buffers_.span() / memory::CopyBuffers::unit, 1)) {}
 
-CopyBuffer& BufferPool::prepare(CopyBuffer& buffer) {
+void BufferPool::prepare(CopyBuffer& buffer, bool returning) {
   buffer.filled.store(0, std::memory_order_relaxed);
   buffer.next.store(0, std::memory_order_relaxed);
   buffer.released.store(0, std::memory_order_relaxed);
   buffer.drain = buffer.sample = 0;
-  return buffer;
+  buffer.returning = returning;
 }
 
-CopyBuffer& BufferPool::prepare_own(std::uint64_t offset, std::uint64_t whole, bool stays) const {
+void BufferPool::prepare_own(std::uint64_t offset, std::uint64_t whole, bool stays) const {
   CopyBuffer& buffer = sent(mailboxes_.me(), offset);
   buffer.capacity = std::uint32_t(whole - sizeof(CopyBuffer));
   buffer.stays = stays;
-  buffer.lent = 0;
-  return prepare(buffer);
+  prepare(buffer, false);
 }
 
-BufferPool::Taken BufferPool::take(int member, std::uint64_t bytes, unsigned spared) {
+std::uint64_t BufferPool::take(int member, std::uint64_t bytes, unsigned spared) {
   // Kinds of stores have short buffers of their own.
   const bool stays = bytes <= copying::HandoverRows::in_own_buffers;
   if (const auto held = stays ? HeldBuffers::Held{} : held_[std::size_t(member)].take(bytes); held.name) {
     own_held_ -= !(held.name & of_receiver);
-    return {&prepare(sent(member, held.name)), held.name, true};
+    prepare(sent(member, held.name), true);
+    return held.name;
   }
   constexpr std::uint64_t unit = memory::CopyBuffers::unit;
   const std::uint64_t whole = (sizeof(CopyBuffer) + bytes + unit - 1) / unit * unit;
   if (buffers_.free_bytes() < buffers_.span() / 4) reclaim();
   const std::uint64_t offset = buffers_.take(whole, spared ? buffers_.span() / spared : 0);
-  if (!offset) return {};
-  return {&prepare_own(offset, whole, stays || is_short()), offset};
+  if (!offset) return 0;
+  prepare_own(offset, whole, stays || is_short());
+  taken_[taken_end_++ % taken_.size()] = offset;
+  return offset;
 }
 
-void BufferPool::put_back(int member, const Taken& taken) {
-  if (taken.held) hold(member, {taken.name, taken.buffer->capacity});
-  else buffers_.put_back(taken.name, sizeof(CopyBuffer) + taken.buffer->capacity);
+void BufferPool::put_back(int member, std::uint64_t name) {
+  const CopyBuffer& buffer = sent(member, name);
+  if (buffer.returning) return hold(member, {name, buffer.capacity});
+  --taken_end_;
+  buffers_.put_back(name, sizeof(CopyBuffer) + buffer.capacity);
 }
 
 void BufferPool::read(int member, std::uint64_t name) {
@@ -79,7 +83,7 @@ void BufferPool::release_own_held() {
     for (HeldBuffers::Held own; (own = held_[std::size_t(member)].take_own()).name; --own_held_) release(member, own);
 }
 
-BufferPool::Taken BufferPool::take_spare(const Request& request, int member) {
+std::uint64_t BufferPool::take_spare(const Request& request, int member) {
   constexpr std::uint64_t half = spare_buffer_bytes / 2;
   auto released = [&](unsigned turn) {
     return sent(member, spare() + turn % 2 * half).released.load(std::memory_order_acquire) !=
@@ -96,13 +100,8 @@ BufferPool::Taken BufferPool::take_spare(const Request& request, int member) {
   spare_user_ = &request;
   spare_member_ = member;
   const std::uint64_t offset = spare() + spare_turn_++ % 2 * half;
-  return {&prepare_own(offset, half, true), offset};
-}
-
-void BufferPool::lend(std::uint64_t name) {
-  if (name & of_receiver || name - spare() < spare_buffer_bytes) return;
-  CopyBuffer& buffer = sent(mailboxes_.me(), name);
-  if (!std::exchange(buffer.lent, 1)) lent_[lent_end_++ % lent_.size()] = name;
+  prepare_own(offset, half, true);
+  return offset;
 }
 
 // Looks at few, since those of a slow receiver may be in the way.
@@ -110,13 +109,13 @@ void BufferPool::reclaim() {
   constexpr unsigned looks = 64, slow_ones = 8;
   release_own_held();
   unsigned slow = 0;
-  for (unsigned i = 0; i < looks && slow < slow_ones && lent_begin_ != lent_end_; ++i) {
-    const std::uint64_t offset = lent_[lent_begin_++ % lent_.size()];
+  for (unsigned i = 0; i < looks && slow < slow_ones && taken_begin_ != taken_end_; ++i) {
+    const std::uint64_t offset = taken_[taken_begin_++ % taken_.size()];
     CopyBuffer& buffer = sent(mailboxes_.me(), offset);
     if (buffer.released.load(std::memory_order_acquire)) {  // SYNC: buffer-released
       buffers_.put_back(offset, sizeof(CopyBuffer) + buffer.capacity);
     } else {
-      lent_[lent_end_++ % lent_.size()] = offset;
+      taken_[taken_end_++ % taken_.size()] = offset;
       ++slow;
     }
   }

@@ -1,6 +1,6 @@
-// The copy buffers of this process as messages use them (memory/copy_buffers.hpp): taken, lent to a receiver, and taken
-// back when somebody has released them, the oldest first, so each of them rests for the span of them all. Before that,
-// long ones go to and fro between the two who talk (held_buffers.hpp), and those of peers are filled here.
+// The copy buffers of this process as messages use them (memory/copy_buffers.hpp): taken for a message, and taken back
+// when somebody has released them, the oldest first, so each of them rests for the span of them all. Before that, long
+// ones go to and fro between the two who talk (held_buffers.hpp), and those of peers are filled here.
 //
 // The spare buffer, in the mailbox, is for one message that is matched, when there is no other: its two halves in turn.
 //
@@ -26,19 +26,13 @@ class BufferPool {
   // Bytes of a message that nobody has matched which may lie in copy buffers.
   std::uint64_t longest_whole() const { return buffers_.span() / 8; }
 
-  struct Taken {
-    CopyBuffer* buffer = nullptr;  // nullptr: not now
-    std::uint64_t name = 0;        // of_receiver
-    bool held = false;             // a message of that member's lay in it before
-  };
-  // For a message to that member, with room for `bytes`, unless fewer than a `spared`-th part of all would be left; 0:
-  // whatever is left.
-  Taken take(int member, std::uint64_t bytes, unsigned spared);
+  // The name (of_receiver) of one for a message to that member, with room for `bytes`, unless fewer than a `spared`-th
+  // part of all would be left; 0: whatever is left. 0: there is none now.
+  std::uint64_t take(int member, std::uint64_t bytes, unsigned spared);
   // Of the spare buffer. The next message has it when the receiver of the last one has read both halves.
-  Taken take_spare(const Request& request, int member);
-  void put_back(int member, const Taken& taken);
-  // From now on it is for others to release: this side will not touch it any more.
-  void lend(std::uint64_t name);
+  std::uint64_t take_spare(const Request& request, int member);
+  // pre: it is the last one taken, and nobody has heard of it.
+  void put_back(int member, std::uint64_t name);
   // That message has taken its last buffer.
   void end(const Request& request) {
     if (spare_user_ == &request) spare_user_ = nullptr;
@@ -51,8 +45,8 @@ class BufferPool {
   CopyBuffer& received(int member, std::uint64_t name) const { return sent(member, name ^ of_receiver); }
 
  private:
-  static CopyBuffer& prepare(CopyBuffer& buffer);
-  CopyBuffer& prepare_own(std::uint64_t offset, std::uint64_t whole, bool stays) const;
+  static void prepare(CopyBuffer& buffer, bool returning);
+  void prepare_own(std::uint64_t offset, std::uint64_t whole, bool stays) const;
   bool is_short() const { return buffers_.free_bytes() < buffers_.span() / 8 * 5; }
   void hold(int member, const HeldBuffers::Held& read);
   void release(int member, const HeldBuffers::Held& held);
@@ -61,11 +55,11 @@ class BufferPool {
   void reclaim();
   Mailboxes& mailboxes_;
   memory::CopyBuffers& buffers_;
-  std::vector<HeldBuffers> held_;    // per member
-  const std::uint64_t most_held_;    // bytes of a member
-  unsigned own_held_ = 0;            // of ours, of all members
-  std::vector<std::uint64_t> lent_;  // a ring: buffers that others still have, the oldest first
-  std::size_t lent_begin_ = 0, lent_end_ = 0;
+  std::vector<HeldBuffers> held_;     // per member
+  const std::uint64_t most_held_;     // bytes of a member
+  unsigned own_held_ = 0;             // of ours, of all members
+  std::vector<std::uint64_t> taken_;  // a ring: our buffers that are not back, the oldest first
+  std::size_t taken_begin_ = 0, taken_end_ = 0;
   const Request* spare_user_ = nullptr;
   int spare_member_ = 0;     // to whom it sends, or the last one did
   unsigned spare_turn_ = 0;  // how often a half of the spare buffer was taken for it, or for the last one

@@ -59,9 +59,9 @@ CopyChains::CopyChains(Mailboxes& mailboxes, Channels& channels, InProgress& in_
 // ---------------------------------------------------------------- the sender's side
 
 // By which kinds the next bytes go to this member, through that buffer.
-copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes, const BufferPool::Taken& taken) {
+copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes, std::uint64_t name) {
   PerMember& peer = peer_[std::size_t(member)];
-  if (taken.held) return {copying::returning_kind};
+  if (pool_.sent(member, name).returning) return {copying::returning_kind};
   if (!channels_.has_ring_to(member)) return {peer.handover.best(bytes)};
   if (peer.sample.pending) {
     const std::uint64_t reported = channels_.sample_from(member), drained = reported & 0xffffffff;
@@ -69,22 +69,22 @@ copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes
     if (!peer.sample.pending && drained != not_drained)
       peer.handover.note(peer.sample.kind, peer.sample.bytes, peer.sample.ticks + drained);
   }
-  const auto choice = peer.handover.next(bytes, taken.name);
+  const auto choice = peer.handover.next(bytes, name);
   return {choice.kind, choice.sample && !peer.sample.pending};
 }
 
 bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
-  const auto taken = pool_.take(member, std::min(data.bytes, longest_buffer()), 8);
-  if (!taken.buffer) return false;
-  CopyBuffer& buffer = *taken.buffer;
-  const auto choice = next_kinds(member, data.bytes, taken);
+  const std::uint64_t name = pool_.take(member, std::min(data.bytes, longest_buffer()), 8);
+  if (!name) return false;
+  CopyBuffer& buffer = pool_.sent(member, name);
+  const auto choice = next_kinds(member, data.bytes, name);
   const copying::Kinds kinds = copying::handover_kinds[choice.kind];
   buffer.drain = std::uint32_t(kinds.drain);
   buffer.sample = choice.sample;
-  const Note note{0, data.bytes, taken.name};
+  const Note note{0, data.bytes, name};
   if (buffer.capacity < data.bytes ||
       !channels_.push(member, Kind::rendezvous, envelope, std::as_bytes(std::span(&note, 1)), {})) {
-    pool_.put_back(member, taken);
+    pool_.put_back(member, name);
     return false;
   }
   const std::uint64_t start = choice.sample ? processor::ticks() : 0;
@@ -98,7 +98,6 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
     auto& sample = peer_[std::size_t(member)].sample;
     sample = {true, choice.kind, std::uint32_t(sample.number + 1), data.bytes, took};
   }
-  pool_.lend(taken.name);
   mailboxes_.wake(member);
   return true;
 }
@@ -106,29 +105,27 @@ bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout
 bool CopyChains::begin(Request& request) {
   const std::uint64_t bytes = request.data.bytes;
   const bool whole = bytes <= longest_whole();
-  BufferPool::Taken taken;
-  if (whole) taken = pool_.take(request.member, bytes, 8);
+  std::uint64_t name = whole ? pool_.take(request.member, bytes, 8) : 0;
   // A message of eager length has to leave without its receiver.
   const bool may_wait = request.mode == Mode::synchronous || bytes > channels_.longest_eager(request.member);
-  if (!taken.buffer && (!whole || (request.attended && may_wait)))
-    taken = pool_.take(request.member, std::min(bytes, longest_buffer()), 8);
-  if (!taken.buffer) return false;
-  request.part = InBuffers{.chain = {taken.name, taken.name, bytes}, .held = taken.held};
-  begin_buffer(request, taken);
+  if (!name && (!whole || (request.attended && may_wait)))
+    name = pool_.take(request.member, std::min(bytes, longest_buffer()), 8);
+  if (!name) return false;
+  request.part = InBuffers{.chain = {name, name, bytes}};
+  begin_buffer(request, name);
   return true;
 }
 
 void CopyChains::take_back(Request& request) {
   drop_sample(request);
-  const InBuffers& part = *request.in_buffers();
-  pool_.put_back(request.member, {&pool_.sent(request.member, part.chain.first), part.chain.first, part.held});
+  pool_.put_back(request.member, request.in_buffers()->chain.first);
   request.part = {};
 }
 
 // Before the receiver knows of it.
-void CopyChains::begin_buffer(Request& request, const BufferPool::Taken& taken) {
-  CopyBuffer& buffer = *taken.buffer;
-  const auto choice = next_kinds(request.member, buffer.capacity, taken);
+void CopyChains::begin_buffer(Request& request, std::uint64_t name) {
+  CopyBuffer& buffer = pool_.sent(request.member, name);
+  const auto choice = next_kinds(request.member, buffer.capacity, name);
   InBuffers& part = *request.in_buffers();
   part.kind = choice.kind;
   part.sampled = choice.sample;
@@ -152,18 +149,17 @@ bool CopyChains::continue_chain(Request& request) {
   const bool matched = request.way == State::staged;
   if (!matched && chain.position >= longest_whole()) return false;
   const unsigned spared = !chain.buffer ? 8 : matched ? 0 : 4;
-  auto next = pool_.take(request.member, std::min(chain.length - chain.position, longest_buffer()), spared);
-  if (!next.buffer && matched) next = pool_.take_spare(request, request.member);
-  if (!next.buffer) return false;
+  std::uint64_t next = pool_.take(request.member, std::min(chain.length - chain.position, longest_buffer()), spared);
+  if (!next && matched) next = pool_.take_spare(request, request.member);
+  if (!next) return false;
   begin_buffer(request, next);
   if (chain.buffer) {
-    pool_.sent(request.member, chain.buffer).next.store(next.name, std::memory_order_release);  // SYNC: buffer-next
-    lend(request);
+    pool_.sent(request.member, chain.buffer).next.store(next, std::memory_order_release);  // SYNC: buffer-next
   } else {
-    chain.first = next.name;
-    request.offered.transfer->first.store(next.name, std::memory_order_release);  // SYNC: transfer-first
+    chain.first = next;
+    request.offered.transfer->first.store(next, std::memory_order_release);  // SYNC: transfer-first
   }
-  chain.buffer = next.name;
+  chain.buffer = next;
   chain.in_buffer = 0;
   mailboxes_.wake(request.member);
   return true;
@@ -200,13 +196,7 @@ bool CopyChains::fill(Request& request, Guard& guard) {
     any_filled = true;
     mailboxes_.wake(request.member);
   }
-  if (chain.at_end()) lend(request);
   return any_filled;
-}
-
-// Nothing more is written to its present buffer.
-void CopyChains::lend(Request& request) {
-  if (const std::uint64_t filled = std::exchange(request.in_buffers()->chain.buffer, 0)) pool_.lend(filled);
 }
 
 void CopyChains::recall(Request& request) {
@@ -218,11 +208,6 @@ void CopyChains::recall(Request& request) {
     buffer.released.store(1, std::memory_order_release);  // SYNC: buffer-released
   }
   drop_sample(request);
-}
-
-void CopyChains::end(Request& request) {
-  pool_.end(request);
-  if (request.in_buffers()) lend(request);
 }
 
 // ---------------------------------------------------------------- the receiver's side

@@ -54,7 +54,7 @@ class CopyChains {
   // Its receiver will not read it. pre: nobody copies for it.
   void recall(Request& request);
   // Its sender goes on with something else. pre: nobody copies for it.
-  void end(Request& request);
+  void end(const Request& request) { pool_.end(request); }
 
   // ---- receiver
   // `first`: names the first buffer of `length` bytes, 0: the Transfer will.
@@ -76,10 +76,9 @@ class CopyChains {
     } sample;                // until the receiver tells its part
     std::uint64_t kept = 0;  // bytes of its unexpected messages that lie in its buffers
   };
-  copying::Handover::Choice next_kinds(int member, std::uint64_t bytes, const BufferPool::Taken& taken);
-  void begin_buffer(Request& request, const BufferPool::Taken& taken);
+  copying::Handover::Choice next_kinds(int member, std::uint64_t bytes, std::uint64_t name);
+  void begin_buffer(Request& request, std::uint64_t name);
   void drop_sample(Request& request);
-  void lend(Request& request);
   bool continue_chain(Request& request);
   bool finds_first(Request& request);
   bool copy_out(UnexpectedMessage& message);

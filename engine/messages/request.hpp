@@ -112,7 +112,6 @@ struct InBuffers {
   Chain chain;
   std::uint8_t kind = 0;  // sender: of copying::handover_kinds
   bool sampled = false;   // sender: the costs of its present buffer are taken
-  bool held = false;      // sender: its first buffer was held before (held_buffers.hpp)
 };
 
 // One copy, in blocks that both sides claim (transfers.hpp).

@@ -1,9 +1,8 @@
 // Buffered sends: a message that cannot leave at once is copied and sent from the copy.
 //
 //   send       at once, as a rule: nothing is copied
-//              else  copy, start, keep it as outgoing    counts against the attached memory of its communicator, else
-//              of
-//                                                        the session that this comes from, else of the process
+//              else  copy, start, keep it as outgoing    counts against what is attached to its communicator, else to
+//                                                        the session of that, else to the process
 //   complete   (Follower) the copy goes, and no longer counts
 //   detach     waits until nothing counts
 //
