@@ -31,7 +31,7 @@ class Member {
     std::vector<std::uint64_t> recv(root ? count * std::size_t(team_.size()) : 0);
     const Call call{Collective::gather, count * 8, send.data(), recv.data(), 0};
     const std::string_view ran = leaving.perform(chooser_, team_.context(), call, collectives::pack(call))->name;
-    team_.context().leave();
+    team_.context().calls.leave();
     for (std::size_t i = 0; i < recv.size(); ++i) right &= recv[i] == number * 10 + i / count;
     return ran == "left";
   }
