@@ -50,7 +50,8 @@ def play(nodes: Nodes, host: str, placement: list[int], do: str, **arguments: An
 def test_receives_from_anybody_are_met_by_either_side(
     nodes: Nodes, host: str, placement: str, seconds: int
 ) -> None:
-    steps = ["round", "truncated", "cancelled", "ready"]
+    # Plain MPICH 5.0.2 never ends a synchronous send to another node that is longer than its receive.
+    steps = ["round", "cancelled", "ready", *(["truncated"] if host == "openmpi" else [])]
     where = PLACEMENTS[placement]
     play(nodes, host, where, "oracle.programs:walk", seed=seconds, steps=400, seconds=seconds, names=steps)
 
