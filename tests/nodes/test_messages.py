@@ -41,7 +41,7 @@ def play(nodes: Nodes, host: str, placement: list[int], do: str, **arguments: An
     job = Fed(nodes, host, placement, settings(host) | {VARIABLE: empty_statistics(nodes)})
     job.run(do, left="anything", timeout=90, **arguments)
     job.end()
-    assert statistics_in(nodes)[0].sent > 10
+    assert sum(rank.sent for rank in statistics_in(nodes)) > 10
 
 
 @pytest.mark.parametrize("placement", per_change(PLACEMENTS))
@@ -50,7 +50,8 @@ def play(nodes: Nodes, host: str, placement: list[int], do: str, **arguments: An
 def test_receives_from_anybody_are_met_by_either_side(
     nodes: Nodes, host: str, placement: str, seconds: int
 ) -> None:
-    steps = ["round", "truncated", "cancelled", "ready"]
+    # Plain MPICH 5.0.2 never ends a synchronous send to another node that is longer than its receive.
+    steps = ["round", "cancelled", "ready", *(["truncated"] if host == "openmpi" else [])]
     where = PLACEMENTS[placement]
     play(nodes, host, where, "oracle.programs:walk", seed=seconds, steps=400, seconds=seconds, names=steps)
 

@@ -8,6 +8,7 @@ messages.py, talking.py, windows_plan.py), and nothing is compared with a host. 
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import threading
@@ -113,15 +114,18 @@ class Program:
         self.first = first  # ranks of the first of two groups; without, a random one
         # Of messages and windows, whose tags nobody else has.
         self.told = messages.communicators()[1:] + [WORLD.Dup()]
-        by_name = {str(at): comm for at, comm in enumerate(self.told)}
-        self.talk = Talk(
-            by_name, seed, partitioned=LOADED or VENDOR == "Open MPI"
-        )  # plain MPICH 5.0.2 crashes
+        self.seed = seed
         self.beds = [Bed(On(WORLD.Dup())) for _ in range(2)]
         self.outstanding: list[Operation | Message] = []
         self.done: list[Operation | Message] = []
         self.windows: list[windows_running.Window] = []
         MPI.Attach_buffer(np.zeros(80 << 20, "u1"))
+
+    @functools.cached_property
+    def talk(self) -> Talk:
+        """With partitioned messages, where plain MPICH 5.0.2 does not crash of them."""
+        by_name = {str(at): comm for at, comm in enumerate(self.told)}
+        return Talk(by_name, self.seed, partitioned=LOADED or VENDOR == "Open MPI")
 
     def drawn(self, bed: Bed, case: random.Random, form: str = "") -> tuple[Call, str, bool] | None:
         """A call on a communicator of this rank's, or nothing, where the one that was drawn is not right of the host, which
@@ -358,8 +362,11 @@ def truncated(program: Program, case: random.Random) -> None:
     if code == MPI.ERR_IN_STATUS:
         code = MPI.Get_error_class(status.error)
     assert code == MPI.ERR_TRUNCATE, f"{length} bytes into {room} by {form}, {mode}: class {code}"
-    assert (got[room:] == 7).all(), "wrote behind the receive"
     sending.Wait()
+    # Plain Open MPI 5.0.11 does with what comes from another node.
+    here = MPI.Get_processor_name()
+    known = VENDOR == "Open MPI" and comm.sendrecv(here, to, source=source) != here
+    assert known or (got[room:] == 7).all(), "wrote behind the receive"
     comm.Barrier()
 
 
