@@ -157,7 +157,7 @@ int carry(Communicator& c, const collectives::Call& call, const char* function, 
     if (!enter(&team, call, !part_of)) return MPI_SUCCESS;
     const collectives::Algorithm* const algorithm =
         c.leaving.perform(*c.chooser, team.context(), call, collectives::pack(reported));
-    team.context().leave();
+    team.context().calls.leave();
     if (!algorithm) [[unlikely]]
       return to_host(reported.collective, Reason::algorithm, host_call);
     *last_algorithm = algorithm->name;
