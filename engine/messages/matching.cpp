@@ -20,14 +20,14 @@ std::size_t Bins::hash(const Envelope& key) {
 }
 
 // pre: there are bins.
-Place* Bins::oldest(const Envelope& key) const {
-  Place* place = bins_[hash(key) & (bins_.size() - 1)];
+KeyEntry* Bins::oldest(const Envelope& key) const {
+  KeyEntry* place = bins_[hash(key) & (bins_.size() - 1)];
   while (place && place->key != key) place = place->below;
   return place;
 }
 
-void Bins::push(Place& place) {
-  if (Place* const first = oldest(place.key)) {
+void Bins::push(KeyEntry& place) {
+  if (KeyEntry* const first = oldest(place.key)) {
     place.at = nullptr;
     place.next = first;
     place.previous = std::exchange(first->previous, &place);
@@ -39,20 +39,20 @@ void Bins::push(Place& place) {
   put(place);
 }
 
-void Bins::put(Place& oldest) {
-  Place*& bin = bins_[hash(oldest.key) & (bins_.size() - 1)];
+void Bins::put(KeyEntry& oldest) {
+  KeyEntry*& bin = bins_[hash(oldest.key) & (bins_.size() - 1)];
   oldest.below = bin;
   oldest.at = &bin;
   if (bin) bin->at = &oldest.below;
   bin = &oldest;
 }
 
-void Bins::remove(Place& place) {
+void Bins::remove(KeyEntry& place) {
   const bool alone = place.next == &place;
   place.previous->next = place.next;
   place.next->previous = place.previous;
   if (!place.at) return;
-  Place* const heir = alone ? place.below : place.next;
+  KeyEntry* const heir = alone ? place.below : place.next;
   if (alone) --keys_;
   else if ((heir->below = place.below)) heir->below->at = &heir->below;
   if (heir) heir->at = place.at;
@@ -60,9 +60,9 @@ void Bins::remove(Place& place) {
 }
 
 bool Bins::grow() noexcept try {
-  std::vector<Place*> old(std::max(fewest_bins, 2 * bins_.size()));
+  std::vector<KeyEntry*> old(std::max(fewest_bins, 2 * bins_.size()));
   old.swap(bins_);
-  for (Place* oldest : old)
+  for (KeyEntry* oldest : old)
     while (oldest) put(*std::exchange(oldest, oldest->below));
   return true;
 } catch (const std::bad_alloc&) {
@@ -70,7 +70,7 @@ bool Bins::grow() noexcept try {
 }
 
 void Bins::shrink() {
-  if (bins_.size() > most_kept) std::vector<Place*>().swap(bins_);
+  if (bins_.size() > most_kept) std::vector<KeyEntry*>().swap(bins_);
 }
 
 }  // namespace nearfield::messages

@@ -60,27 +60,27 @@ struct List : Link {
 };
 
 // Of an entry under one of its keys. Means something while it is in bins.
-struct Place {
+struct KeyEntry {
   Envelope key;
   void* owner;
-  Place *next, *previous;  // of that key
-  Place* below;            // of the oldest: the oldest of the next key in the bin
-  Place** at;              // of the oldest: what points to it; else nullptr
+  KeyEntry *next, *previous;  // of that key
+  KeyEntry* below;            // of the oldest: the oldest of the next key in the bin
+  KeyEntry** at;              // of the oldest: what points to it; else nullptr
 };
 
 class Bins {
  public:
   bool make() noexcept { return !bins_.empty() || grow(); }  // false: there is no memory
-  void push(Place& place);
-  Place* oldest(const Envelope& key) const;  // nullptr: there is none
-  void remove(Place& place);
+  void push(KeyEntry& place);
+  KeyEntry* oldest(const Envelope& key) const;  // nullptr: there is none
+  void remove(KeyEntry& place);
   void shrink();  // pre: nothing is in them
 
  private:
   static std::size_t hash(const Envelope& key);
   bool grow() noexcept;
-  void put(Place& oldest);
-  std::vector<Place*> bins_;
+  void put(KeyEntry& oldest);
+  std::vector<KeyEntry*> bins_;
   std::size_t keys_ = 0;
 };
 
@@ -90,7 +90,7 @@ struct Entry {
   Envelope envelope{};
   std::uint64_t order = 0;
   Link all;
-  Place place[keys];
+  KeyEntry place[keys];
 };
 
 inline constexpr int searched = 24;  // entries that one search may look through without bins
@@ -111,7 +111,7 @@ class Table {
     if (!in_bins_) return search([&](const Owner& each) { return match(each.envelope, sought); });
     Owner* oldest = nullptr;
     for (int form = 0; form < (Owner::keys == 1 && wildcards_ ? 4 : 1); ++form)
-      if (Place* const place = bins_.oldest(generalised(sought, form)))
+      if (KeyEntry* const place = bins_.oldest(generalised(sought, form)))
         if (auto* const owner = static_cast<Owner*>(place->owner); !oldest || owner->order < oldest->order)
           oldest = owner;
     return oldest;
@@ -120,9 +120,9 @@ class Table {
   template <class Test>
   Owner* find_same(const Envelope& envelope, Test test) {
     if (!in_bins_) return search([&](Owner& each) { return each.envelope == envelope && test(each); });
-    Place *up = bins_.oldest(envelope), *down = up ? up->previous : nullptr;
+    KeyEntry *up = bins_.oldest(envelope), *down = up ? up->previous : nullptr;
     while (up) {
-      for (Place* const place : {up, down})
+      for (KeyEntry* const place : {up, down})
         if (auto* const owner = static_cast<Owner*>(place->owner); test(*owner)) return owner;
       if (up == down || up->next == down) break;
       up = up->next, down = down->previous;
@@ -163,14 +163,14 @@ class Table {
   [[gnu::noinline]] void put_in_bins(Owner& entry) {
     wildcards_ |= entry.envelope.source == any || entry.envelope.tag == any;
     for (int form = 0; form < Owner::keys; ++form) {
-      Place& place = entry.place[form];
+      KeyEntry& place = entry.place[form];
       place.key = generalised(entry.envelope, form);
       place.owner = &entry;
       bins_.push(place);
     }
   }
   [[gnu::noinline]] void take_out_of_bins(Owner& entry) {
-    for (Place& place : entry.place) bins_.remove(place);
+    for (KeyEntry& place : entry.place) bins_.remove(place);
     if (size_) return;
     in_bins_ = wildcards_ = false;
     bins_.shrink();

@@ -38,14 +38,14 @@ Key key_of(Handle handle) {
 constexpr std::uint64_t overhead = 64;
 static_assert(overhead <= MPI_BSEND_OVERHEAD);
 
-struct Attached {
+struct AttachedBuffer {
   void* address;
   std::uint64_t bytes;
   bool automatic;  // as much as is needed may be outstanding
 };
 
 struct Account {
-  std::optional<Attached> attached;
+  std::optional<AttachedBuffer> attached;
   std::uint64_t used = 0;     // bytes that count against it
   Key behind = process_wide;  // whose memory is used where none is attached here
   bool has_room(std::uint64_t bytes) const {
