@@ -149,7 +149,7 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   chosen.promising = rank(shape, rows);
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
   if (staged != rows.end()) chosen.staged = staged->row;
-  chosen.best = rows[0].row;
+  chosen.best = chosen.promising.empty() ? rows[0].row : chosen.promising[0];
   chosen.cost = rows[0].cost;
   chosen.forced = rows[0].standing == tuning::Standing::forced;
   if (!may_move(shape)) return chosen;

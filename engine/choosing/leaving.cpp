@@ -90,7 +90,10 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
   if (!only) return chooser.perform(context, call);
   const std::uint64_t limit = waiting::nanoseconds() + context.waits.patience();
   wait_until(context.process(), [&] { return only->complete() || waiting::nanoseconds() > limit; });
-  if (!only->complete()) return &was_left;
+  if (!only->complete()) {
+    context.process().progress().wake_background();
+    return &was_left;
+  }
   const Row row = only->row;
   finish(context.process());
   return row;

@@ -77,7 +77,7 @@ class Leaving final {
     Row row = nullptr;  // that has run it
   };
   bool covers(const collectives::Call& call) const {
-    return collectives::rooted(call.collective) && call.bytes <= longest && may_leave;
+    return may_leave && call.bytes <= longest && collectives::rooted(call.collective);
   }
   static bool only_gives(const context::CollectiveContext& context, const collectives::Call& call) {
     const bool root_gives = collectives::operation(call.collective).gives.who == collectives::Who::root;

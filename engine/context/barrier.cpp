@@ -17,7 +17,7 @@ void Barrier::join_tree() {
 bool Barrier::arrive() {
   gate_target_ += std::uint64_t(members_.size);
   // acq_rel: publishes our stores to members that see the sum, and all members' stores to the one that completes it.
-  return members_.gate->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= gate_target_;  // SYNC: gate
+  return members_.gate->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == gate_target_;  // SYNC: gate
 }
 
 void Barrier::meet_at_gate(FunctionRef<bool(int)> lacks) {

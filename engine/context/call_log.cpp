@@ -18,8 +18,8 @@ std::uint64_t CallLog::call_of(int member, std::uint64_t number) const {
   return known(theirs.calls.load(std::memory_order_relaxed)) ? call : 0;
 }
 
-// ContextMembers count their calls and keep what they were, so a mismatch is certain. One that has begun a later call
-// has done its part of ours, which two looks in a row would have found. ContextMembers that differ in length alone
+// Members count their calls and keep what they were, so a mismatch is certain. One that has begun a later call
+// has done its part of ours, which two looks in a row would have found. Members that differ in length alone
 // report it themselves if they run the same row, and may only be late.
 void CallLog::look_for_other_calls(std::uint64_t elapsed, FunctionRef<bool(int)> lacks) {
   constexpr std::uint64_t late = 1'000'000'000;

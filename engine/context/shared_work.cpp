@@ -13,9 +13,8 @@ void SharedWork::run(std::size_t parts, FunctionRef<void(std::size_t part)> work
   const auto is_open = [&](std::uint64_t now) { return now >> 32 == round; };
   const auto left = [](std::uint64_t now) { return (now & 0xffff) < (now >> 16 & 0xffff); };
   bool counted = false;
-  const auto over = [&] {
-    return counted && done.load(std::memory_order_acquire) >= done_target_;
-  };  // SYNC: parts-done
+  // SYNC: parts-done
+  const auto over = [&] { return counted && done.load(std::memory_order_acquire) >= done_target_; };
   for (;;) {
     std::uint64_t next = open.load(std::memory_order_acquire);  // SYNC: parts
     if (is_open(next) && !std::exchange(counted, true)) done_target_ += next >> 16 & 0xffff;
@@ -23,9 +22,8 @@ void SharedWork::run(std::size_t parts, FunctionRef<void(std::size_t part)> work
       // SYNC: parts
       if (!open.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
       work(next & 0xffff);
-      // A member that sees all parts done sees their stores.
-      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target_)
-        waits_.wake_everybody();                    // SYNC: parts-done
+      // A member that sees all parts done sees their stores. SYNC: parts-done
+      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target_) waits_.wake_everybody();
       next = open.load(std::memory_order_acquire);  // SYNC: parts
     }
     if (over()) return;

@@ -8,16 +8,19 @@ namespace nearfield::context {
 
 void TaskQueue::issue(Task& task) {
   Process& process = context.process();
+  bool begins;
   {
     const std::lock_guard lock(process.runner().mutex());
+    begins = !fiber;
     task.next_ = nullptr;
     task.error_ = nullptr;
     task.completed_.store(false, std::memory_order_relaxed);
-    (fiber ? last_->next_ : first_) = &task;
+    (begins ? first_ : last_->next_) = &task;
     last_ = &task;
-    if (!fiber) process.runner().start(*this);
+    if (begins) process.runner().start(*this);
   }
-  if (process.runner().busy()) process.progress().wake_background();
+  // Whoever leaves a call waits for it at first.
+  if (begins && !unattended && process.runner().busy()) process.progress().wake_background();
 }
 
 void TaskQueue::run() {

@@ -66,9 +66,6 @@ void report(const Hierarchy& hierarchy, const Call& call, std::span<const Hierar
            tuning::describe(tried).c_str());
 }
 
-}  // namespace
-
-// The first call of a cell.
 // Of the best estimate: a row of ours beyond that is not tried. Short lanes need a message of every rank, which costs
 // other users of the network more than a noisy trial tells (2 CPUs: noise chose lanes for 8 B, 88 us; leader 72).
 constexpr double hopeless = 1.5;
@@ -81,6 +78,9 @@ struct Timing {
 };
 Timing timing(double estimate) { return estimate < 100e3 ? Timing{8, tuning::pace().first} : Timing{3, 2}; }
 
+}  // namespace
+
+// The first call of a cell.
 void HierarchyChooser::begin(const Hierarchy& hierarchy, const Call& call, Cell& cell) {
   using Ranked = tuning::Ranked<HierarchyAlgorithm>;
   const HierarchyShape& shape = hierarchy.shape();

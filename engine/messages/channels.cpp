@@ -89,7 +89,7 @@ bool Channels::has_sound_note(int member, std::uint64_t word, const Record& reco
                                       sizeof(CopyBuffer)));
       break;
     }
-    case Kind::withdraw: sound = bytes == sizeof *words; break;  // a name
+    case Kind::withdraw: sound = bytes == sizeof *words && *words && lies_in(member, *words, sizeof(Transfer)); break;
     case Kind::fastbox:
       sound = !in_ring && bytes == 2 * sizeof *words && std::has_single_bit(words[1]) && words[1] <= all_fastboxes &&
               lies_in(member, words[0], bytes_of_fastbox(words[1]));

@@ -1,4 +1,4 @@
-// What estimates are made of and choices are made by, beside the figures of the machine: one table (constants.def).
+// What estimates are made of, beside the figures of the machine: one table (constants.def).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -6,10 +6,8 @@
 namespace nearfield::tuning {
 
 namespace units {
-using ns = double;
 using times = double;  // of what the row says
 using calls = std::uint32_t;
-using places = std::size_t;
 using bytes = std::size_t;
 }  // namespace units
 

@@ -25,9 +25,8 @@
 
 namespace nearfield::tuning {
 
-inline constexpr unsigned samples_each = 5;  // of a kind, of which the first does not count
-inline constexpr unsigned samples_apart =
-    5;  // one use in so many is one; sixteen in a row spoiled trials of algorithms
+inline constexpr unsigned samples_each = 5;         // of a kind, of which the first does not count
+inline constexpr unsigned samples_apart = 5;        // one use in so many; sixteen in a row spoiled trials of algorithms
 inline constexpr unsigned samples_of_best = 32;     // afterwards: one use of the best kind in so many
 inline constexpr unsigned samples_of_others = 128;  // one use in so many goes by another kind
 inline constexpr unsigned samples_changed = 4;      // in a row that differ: all kinds are tried again

@@ -717,7 +717,7 @@ TEST(Matching, AFewThousandKeysComeAndGo) {
     for (Entry<1>* const each : left) {
       const Envelope message{1, 0, each->envelope.tag};
       Entry<1>* const found = table.oldest(message);
-      ASSERT_TRUE(found && match(found->envelope, message) && found <= each);
+      ASSERT_TRUE(found && match(found->envelope, message) && found->order <= each->order);
       table.remove(*each);
     }
     ASSERT_EQ(table.size(), 0u);

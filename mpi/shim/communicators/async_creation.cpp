@@ -130,13 +130,13 @@ void AsyncCreation::afterwards() {
 bool AsyncCreation::defer(Deferred& call) {
   const std::lock_guard lock(queue_lock_);
   if (settled()) return false;
-  deferred_.push_back(&call);
+  deferred_.splice(deferred_.end(), call.place);
   return true;
 }
 
 void AsyncCreation::forget(Deferred& call) {
   const std::lock_guard lock(queue_lock_);
-  std::erase(deferred_, &call);
+  deferred_.remove(&call);
 }
 
 bool AsyncCreation::wait() {

@@ -14,7 +14,7 @@
 // team to all threads.
 #pragma once
 #include <atomic>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 
@@ -28,6 +28,7 @@ class AsyncCreation final : fibers::Lane {
   // A call that waits for the team. go() is called once; nullptr: the host serves it. It must not throw.
   struct Deferred {
     virtual void go(team::Team* team) = 0;
+    std::list<Deferred*> place;  // one, to be had before the call is queued, so that this needs no memory
 
    protected:
     ~Deferred() = default;
@@ -39,7 +40,7 @@ class AsyncCreation final : fibers::Lane {
   ~AsyncCreation();
   static bool any() { return begun_.load(std::memory_order_relaxed) != 0; }
   bool settled() const { return settled_.load(std::memory_order_acquire); }  // SYNC: creation-settled
-  // Queues a call. False: it is settled, and the caller makes the call itself. Throws OutOfMemory.
+  // Queues a call. False: it is settled, and the caller makes the call itself.
   bool defer(Deferred& call);
   void forget(Deferred& call);
   // pre: a deferred call has been issued. Waits until all have, if another thread is issuing them.
@@ -62,7 +63,7 @@ class AsyncCreation final : fibers::Lane {
   std::unique_ptr<Work> work_;
   std::atomic<bool> settled_{false};
   std::recursive_mutex queue_lock_;  // an error handler may make further calls
-  std::deque<Deferred*> deferred_;
+  std::list<Deferred*> deferred_;
 };
 
 // Frees communicators that the program has freed before their team was created.

@@ -53,14 +53,22 @@ struct Account {
   }
 };
 
+// Bytes that count against an account until the message has left.
+struct Room {
+  Room() = default;
+  Room(Room&& other) noexcept : account(std::move(other.account)), bytes(std::exchange(other.bytes, 0)) {}
+  ~Room();
+  std::shared_ptr<Account> account;  // nullptr: they count nowhere
+  std::uint64_t bytes = 0;
+};
+
 struct Outgoing final : messages::Follower {
-  explicit Outgoing(std::size_t bytes) : copy(bytes ? bytes : 1) {}
+  Outgoing(std::size_t bytes, Room taken) : copy(bytes ? bytes : 1), room(std::move(taken)) {}
   void follow(FunctionRef<void(messages::Request&)>) override;
   memory::Temporary copy;
   messages::Request request;
-  std::shared_ptr<Account> account;  // nullptr: it counts nowhere
-  std::uint64_t counted = 0;         // bytes
-  std::uint64_t number = 0;          // in the order in which messages were copied
+  Room room;
+  std::uint64_t number = 0;  // in the order in which messages were copied
   std::list<Outgoing>::iterator self;
 };
 
@@ -99,11 +107,14 @@ auto locked(Body body) {
   return body(all);
 }
 
+Room::~Room() {
+  if (bytes) locked([&](Buffers&) { account->used -= bytes; });
+}
+
+// We are gone when it returns.
 void Outgoing::follow(FunctionRef<void(messages::Request&)>) {
-  locked([&](Buffers& all) {
-    if (account) account->used -= counted;
-    all.outgoing.erase(self);
-  });
+  std::list<Outgoing> gone;
+  locked([&](Buffers& all) { gone.splice(gone.end(), all.outgoing, self); });
 }
 
 std::uint64_t outstanding(Key key) {
@@ -118,13 +129,15 @@ template <class Test>
 bool any_on_its_way(Key key, Test test) {
   return locked([&](Buffers& all) {
     return std::ranges::any_of(all.outgoing, [&, account = all.find(key)](const Outgoing& out) {
-      return out.account == account && test(out);
+      return out.room.account == account && test(out);
     });
   });
 }
 
 bool on_its_way(Key key, int member) {
-  return any_on_its_way(key, [&](const Outgoing& out) { return out.request.member == member; });
+  return any_on_its_way(key, [&](const Outgoing& out) {
+    return out.request.member == member && !out.request.complete();  // it may have left, and not been followed yet
+  });
 }
 
 // Until nothing counts against it. Throws Broken where a receiver has died.
@@ -150,29 +163,26 @@ void forget(Key key) {
 }  // namespace
 
 int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data) {
-  std::uint64_t counted = data.bytes + overhead;
-  std::shared_ptr<Account> account;
-  const auto has_room = [&] {
+  Room room;
+  const auto take_room = [&] {
+    const std::uint64_t bytes = data.bytes + overhead;
     return locked([&](Buffers& all) {
-      account = all.serving(key_of(comm));
-      return account && account->has_room(counted);
+      room.account = all.serving(key_of(comm));
+      if (!room.account || !room.account->has_room(bytes)) return false;
+      room.account->used += room.bytes = bytes;
+      return true;
     });
   };
-  if (!has_room()) {
+  if (!take_room()) {
     the_messenger->poll();
-    if (!has_room()) {
-      if (std::int64_t(data.bytes) > abi::unbuffered_bytes) return MPI_ERR_BUFFER;
-      counted = 0;
-    }
+    if (!take_room() && std::int64_t(data.bytes) > abi::unbuffered_bytes) return MPI_ERR_BUFFER;
   }
   if (the_messenger->send_at_once(member, envelope, data)) return MPI_SUCCESS;
   std::list<Outgoing> one;
-  Outgoing& out = one.emplace_back(data.bytes);
+  Outgoing& out = one.emplace_back(data.bytes, std::move(room));
   if (!out.copy.data()) return MPI_ERR_NO_MEM;
   layout::gather(out.copy.data(), data, 0, data.bytes);
   out.self = one.begin();
-  out.counted = counted;
-  out.account = account;
   out.request.is_send = true;
   out.request.member = member;
   out.request.envelope = envelope;
@@ -180,7 +190,6 @@ int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member,
   out.request.follower = &out;
   locked([&](Buffers& all) {
     out.number = ++all.last;
-    if (account) account->used += counted;
     all.outgoing.splice(all.outgoing.end(), one);
   });
   the_messenger->start(out.request);

@@ -66,11 +66,12 @@ class Player {
     require(queue_[n], "no context could be reserved");
     const unsigned number = queue_[n]->context.number();
     context::CollectiveContext& first = team_->context();
-    const std::uint64_t seq = first.next_slot();
-    put(first.reserve_slot(seq), number);
-    first.publish_slot(seq, sizeof seq);
-    first.meet_slots(seq);
-    for (int r = 0; r < first.size(); ++r) require(get(first.slot(r, seq)) == number, "another context is reserved");
+    const std::uint64_t seq = first.slots.next();
+    put(first.slots.reserve(seq), number);
+    first.slots.publish(seq, sizeof seq);
+    first.slots.meet(seq);
+    for (int r = 0; r < first.size(); ++r)
+      require(get(first.slots.at(r, seq)) == number, "another context is reserved");
   }
 
   Members& members_;

@@ -14,7 +14,8 @@ TeamWork::TeamWork(Communicator& c, const char* function, const collectives::Cal
       creation_(host_call ? c.async_creation : nullptr),
       host_call_(std::move(host_call)) {
   call_.keep_parts(c.size);
-  if (!creation_) join(*c.team);
+  if (creation_) place.push_back(this);
+  else join(*c.team);
 }
 
 TeamWork::TeamWork(Communicator& c, const char* function, const collectives::Call& call,
