@@ -57,4 +57,8 @@ struct Loader {
 };
 extern constinit Loader loader;
 
+// In the order of LogLevel. A line of the log, where NEARFIELD_LOG asks for it.
+enum class Level { error = 1, warn, info };
+__attribute__((format(printf, 2, 3))) void say(Level level, const char* format, ...);
+
 }  // namespace nearfield::preload
