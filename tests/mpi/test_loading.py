@@ -131,7 +131,15 @@ def launch_with(host: str, source: str, libraries: list[Path], *arguments: str) 
         program = compile_for_the_standard_abi(source, libraries[0], ALLOW)
     else:
         files = map(str, libraries)
-        options = ("-O1", f"-I{HOSTS[host].include}", str(PROGRAMS / source), "-no-pie", *files, "-ldl", ALLOW)
+        options = (
+            "-O1",
+            f"-I{HOSTS[host].include}",
+            str(PROGRAMS / source),
+            "-no-pie",
+            *files,
+            "-ldl",
+            ALLOW,
+        )
         program = compiled(f"{host}-other", options)
     own = HOSTS[host].library.parent
     path = ":".join(map(str, [*(one.parent for one in libraries), own, own / "mpich", own / "openmpi"]))
