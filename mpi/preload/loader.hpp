@@ -67,6 +67,7 @@ struct Loader {
   // small_shm.cpp
   pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
   NamedMemory named[16] = {};
+  bool told_of_small_shm = false;
   struct {
     int (*mkstemp)(char*);
     int (*ftruncate)(int, off_t);

@@ -163,8 +163,10 @@ int create(const Path& link, mode_t mode, int flags, std::uint64_t room, bool re
   if (given >= 0) {
     std::strcpy(named->name, link.text);
     named->file = memory;
-    say(Level::info, "/dev/shm has %llu KiB free: %s of the host MPI is a memfd", (unsigned long long)(room >> 10),
-        link.text);
+    if (!loader.told_of_small_shm)
+      say(Level::info, "/dev/shm has %llu KiB free: what the host MPI creates there (%s) is a memfd",
+          (unsigned long long)(room >> 10), link.text);
+    loader.told_of_small_shm = true;
   } else if (fd >= 0) {
     close(fd);
   }
