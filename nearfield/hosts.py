@@ -62,8 +62,8 @@ def _hosts() -> Iterable[Host]:
     mpiexec, include = _which("mpiexec.openmpi"), library / "openmpi/include"
     yield Host("debian-openmpi", mpiexec, include, library / "libmpi.so.40", "ompi", free)
     if built := os.environ.get(RIVALS):
-        yield Host("built-mpich", *of(Path(built) / "mpich", "libmpi.so.12"), "mpich", ())
-        yield Host("built-openmpi", *of(Path(built) / "openmpi", "libmpi.so.40"), "ompi", free)
+        yield Host("built-mpich", *of(Path(built) / "mpich", "libmpi.so"), "mpich", ())
+        yield Host("built-openmpi", *of(Path(built) / "openmpi", "libmpi.so"), "ompi", free)
 
 
 # Those from PyPI, then Debian's and those of RIVALS, whether they are installed or not.

@@ -65,6 +65,11 @@ inline constexpr SettingText stats_file{
     "the rank, `%p` the process, `%h` the host, and one of the first two has to be there. Where it cannot be written "
     "the log says why"};
 
+inline constexpr SettingText shm{"NEARFIELD_SHM", "on", Decides::each_rank,
+                                 "where /dev/shm has little room, memory that the host MPI creates there is a memfd, "
+                                 "so that it starts in containers "
+                                 "with 64 MB or less (docs/running.md); `off`: it stays a file"};
+
 inline constexpr const char* heaps[] = {"shared", "off"};
 inline constexpr SettingText heap{
     "NEARFIELD_HEAP", "shared", Decides::the_heap,

@@ -114,11 +114,15 @@ std::string machine(const char* text, Settings& settings) {
   settings.machine = *read;
   return {};
 }
-// The heap library reads its settings itself, by the same rules; these parsers only find errors.
+// What is preloaded reads these settings itself, by the same rules; these parsers only find errors.
 std::string heap(const char* text, Settings&) {
   for (const char* each : early::heaps)
     if (!std::strcmp(text, each)) return {};
   return none_of(early::heaps);
+}
+std::string shm(const char* text, Settings&) {
+  bool on = true;
+  return read_into(text, on);
 }
 std::string heap_keep(const char* text, Settings&) {
   std::uint64_t bytes = 0;
@@ -196,6 +200,7 @@ constexpr SettingRow rows[] = {
      {placement}},
     {early::heap, {heap}},
     {early::heap_keep, {heap_keep}},
+    {early::shm, {shm}},
     {{"NEARFIELD_MACHINE", "", first_rank,
       "file with the figures of the machine that algorithms are chosen by; default: what ranks or `nearfield model "
       "--calibrate` have stored in `$XDG_CACHE_HOME/nearfield` for this CPU, else built-in figures. Its `span` and "

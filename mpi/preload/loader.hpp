@@ -1,7 +1,10 @@
 // All that libnearfield.so remembers, beside the slots of trampolines.S. Constant-initialised, since objects that are
 // constructed earlier may call MPI.
 #pragma once
+#include <limits.h>
 #include <pthread.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +26,12 @@ struct Redirections {
   std::size_t count;
 
   void* of(void* address) const;
+};
+
+// A memfd behind a name in /dev/shm (small_shm.cpp).
+struct NamedMemory {
+  char name[sizeof "/dev/shm/" + NAME_MAX];
+  heap::File file;
 };
 
 struct Loader {
@@ -54,7 +63,22 @@ struct Loader {
   // locking.cpp
   pthread_mutex_t locking = PTHREAD_MUTEX_INITIALIZER;
   heap::Table<heap::Piece> pieces;
+
+  // small_shm.cpp
+  pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
+  NamedMemory named[16] = {};
+  bool told_of_small_shm = false;
+  struct {
+    int (*mkstemp)(char*);
+    int (*ftruncate)(int, off_t);
+    int (*statfs)(const char*, struct statfs*);
+    int (*statvfs)(const char*, struct statvfs*);
+  } next = {};
 };
 extern constinit Loader loader;
+
+// In the order of LogLevel. A line of the log, where NEARFIELD_LOG asks for it.
+enum class Level { error = 1, warn, info };
+__attribute__((format(printf, 2, 3))) void say(Level level, const char* format, ...);
 
 }  // namespace nearfield::preload

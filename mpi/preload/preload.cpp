@@ -26,6 +26,7 @@
 #include "engine/base/outcome.hpp"
 #include "engine/processor/processor.h"
 #include "mpi/numbers.hpp"
+#include "mpi/preload/known_mpis.hpp"
 #include "mpi/preload/loader.hpp"
 #include "mpi/preload/objects.hpp"
 #include "mpi/preload/yielding.hpp"
@@ -47,6 +48,27 @@ void* Redirections::of(void* address) const {
   return at != end && at->from == address ? at->to : nullptr;
 }
 
+static bool says(Level level) {
+  const char* text = std::getenv(early::log.variable);
+  if (!text || !*text) text = early::log.fallback;
+  const int wanted = early::log_level(text);
+  return wanted < 0 || int(level) <= wanted;
+}
+
+void say(Level level, const char* format, ...) {
+  if (!says(level)) return;
+  char line[2048];
+  const early::Speaker who = early::speaker(-1);
+  const std::size_t prefix = early::begin_line(line, who);
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = std::vsnprintf(line + prefix, sizeof line - prefix - 1, format, arguments);
+  va_end(arguments);
+  std::size_t end = prefix + std::min<std::size_t>(std::size_t(std::max(length, 0)), sizeof line - prefix - 2);
+  line[end++] = '\n';
+  early::write_line(line, end, who, std::getenv(early::log_file.variable), loader.log_has_complained);
+}
+
 namespace {
 
 struct FunctionSlot {
@@ -61,29 +83,6 @@ constexpr FunctionSlot slots[] = {
 #include "mpi/functions.def"
 };
 static_assert(std::size(slots) + 1 == std::size_t(mpi::Function::count));
-
-enum class Level { error = 1, warn, info };
-
-bool says(Level level) {
-  const char* text = std::getenv(early::log.variable);
-  if (!text || !*text) text = early::log.fallback;
-  const int wanted = early::log_level(text);
-  return wanted < 0 || int(level) <= wanted;
-}
-
-__attribute__((format(printf, 2, 3))) void say(Level level, const char* format, ...) {
-  if (!says(level)) return;
-  char line[2048];
-  const early::Speaker who = early::speaker(-1);
-  const std::size_t prefix = early::begin_line(line, who);
-  va_list arguments;
-  va_start(arguments, format);
-  const int length = std::vsnprintf(line + prefix, sizeof line - prefix - 1, format, arguments);
-  va_end(arguments);
-  std::size_t end = prefix + std::min<std::size_t>(std::size_t(std::max(length, 0)), sizeof line - prefix - 2);
-  line[end++] = '\n';
-  early::write_line(line, end, who, std::getenv(early::log_file.variable), loader.log_has_complained);
-}
 
 const Object& ourselves() {
   if (!loader.self) loader.self = object_of(slots);
@@ -124,18 +123,6 @@ void* next_definition(const char* name) { return loaders_dlsym()(RTLD_NEXT, name
 // dlsym for who asks whether there is an MPI in a process that has none: we are none.
 void* next_of(void*, const char* name) { return next_definition(name); }
 
-// libmpi.so.12 and libmpich.so.12 (also vendors' libmpi_gnu.so.12): the MPICH ABI. libmpi.so.40: Open MPI.
-const char* abi_of(const char* soname) {
-  if (!soname) return nullptr;
-  if (!std::strcmp(soname, "libmpi_abi.so.1")) return "abi";
-  if (!std::strcmp(soname, "libmpi.so.40")) return "ompi";
-  const char* version = std::strstr(soname, ".so.12");
-  if (!std::strncmp(soname, "libmpi", 6) && version && !version[6] && !std::strstr(soname, "fort") &&
-      !std::strstr(soname, "cxx") && !std::strstr(soname, "mpifh"))
-    return "mpich";
-  return nullptr;
-}
-
 // The MPI that a caller would reach without us: what comes next in the loader's order, then what the caller itself is
 // linked with (a program may have loaded it privately), then any that is mapped. An MPI is who has PMPI_Init; only
 // where nobody has it is it who has MPI_Init, since profiling tools have that too.
@@ -147,33 +134,13 @@ Object find_mpi(const Scope& of_caller) {
     Object any;
     any_object([&](const Object& object) {
       if (object == self || !object.find(name)) return false;
-      if (!any || abi_of(object.soname)) any = object;
-      return abi_of(object.soname) != nullptr;
+      const bool known = known_by_name(object.soname);
+      if (!any || known) any = object;
+      return known;
     });
     if (any) return any;
   }
   return {};
-}
-
-// The ABI of an MPI that we know; nullptr, with the reason, for all others. SONAMEs are not enough: Open MPI 1.10 is
-// libmpi.so.12, too.
-const char* known_abi(const Object& mpi, void* handle, const char*& reason) {
-  const char* const abi = abi_of(mpi.soname);
-  reason = "its name is none of MPICH's, Open MPI's, Intel MPI's or the standard ABI's";
-  if (!abi) return nullptr;
-  auto* version = reinterpret_cast<int (*)(char*, int*)>(loaders_dlsym()(handle, "PMPI_Get_library_version"));
-  if (!version) version = reinterpret_cast<int (*)(char*, int*)>(loaders_dlsym()(handle, "MPI_Get_library_version"));
-  reason = "it has no MPI_Get_library_version, so it is older than its SONAME says";
-  if (!version) return nullptr;
-  auto& text = loader.library_version;
-  int length = 0;
-  version(text, &length);
-  text[sizeof text - 1] = '\0';
-  text[std::strcspn(text, "\n")] = '\0';
-  reason = text;
-  const bool is_openmpi = loaders_dlsym()(handle, "ompi_mpi_comm_world") || !std::strncmp(text, "Open MPI", 8);
-  if (is_openmpi != !std::strcmp(abi, "ompi") && std::strcmp(abi, "abi")) return nullptr;
-  return abi;
 }
 
 [[noreturn]] void missing() {
@@ -293,7 +260,7 @@ void bind(const Scope& of_caller) {
   loader.mpi = mpi;
   loader.mpi_handle = handle;
   const char* reason = nullptr;
-  const char* const abi = known_abi(mpi, handle, reason);
+  const char* const abi = known_abi(mpi.soname, symbol_of_mpi, reason);
   if (!abi) {
     say(Level::warn, "%s serves every call itself, without Nearfield: %s", mpi.path, reason);
     char word[1024];
@@ -328,7 +295,7 @@ bool bind_once(const void* caller, bool asked) {
     __atomic_store_n(&loader.binder, self, __ATOMIC_RELAXED);
     loader.scope_of_caller.begin_with(object_of(caller));
     const Object mpi = asked ? Object{} : find_mpi(loader.scope_of_caller);
-    if (asked || abi_of(mpi.soname)) {
+    if (asked || known_by_name(mpi.soname)) {
       bind(loader.scope_of_caller);
       __atomic_store_n(&loader.bound, true, __ATOMIC_RELEASE);  // pairs with is_bound
     }

@@ -357,14 +357,14 @@ def compile_c(host: str, source: str, *options: str) -> str:
     return compiled(f"{Path(source).stem}-{host}", (*compiler, str(HOSTS[host].library), "-lm", "-lpthread"))
 
 
-def compile_for_the_standard_abi(source: str) -> str:
+def compile_for_the_standard_abi(source: str, library: Path = STANDARD, *options: str) -> str:
     """The same for MPI's standard ABI, whose header is called mpi.h for its users."""
     include = SCRATCH / "abi-include"
     include.mkdir(parents=True, exist_ok=True)
     if not (include / "mpi.h").exists():
         (include / "mpi.h").write_text("#include <mpi_abi.h>\n")
-    options = ("-O1", "-g1", f"-I{include}", f"-I{ROOT}/.venv/include", str(PROGRAMS / source))
-    return compiled(f"{Path(source).stem}-abi", (*options, str(STANDARD), "-lpthread"))
+    compiler = ("-O1", "-g1", f"-I{include}", f"-I{ROOT}/.venv/include", str(PROGRAMS / source))
+    return compiled(f"{Path(source).stem}-abi", (*compiler, str(library), "-lpthread", *options))
 
 
 def compile_library(source: Path, name: str, *options: str) -> str:

@@ -1,6 +1,7 @@
 """Loading: harmless where there is no MPI, found by every way of calling MPI, switched by the environment."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ from tests.mpi.jobs import (
     NOTHING,
     PROGRAMS,
     ROOT,
+    SCRATCH,
+    STANDARD,
     Completed,
     carried,
     command,
@@ -24,6 +27,7 @@ from tests.mpi.jobs import (
     compile_for_the_standard_abi,
     compile_library,
     compiled,
+    digest,
     environment,
     hosts,
     launch,
@@ -102,9 +106,80 @@ def test_every_host_is_served(host: str) -> None:
     assert carried(job, "allreduce") == 1 and carried(job, "reduce") == 1, job.stderr
 
 
-def test_the_standard_abi_is_served() -> None:
-    job = launch("mpich", 2, [compile_for_the_standard_abi("several.c"), "plain"], served=EVERYTHING)
+@pytest.mark.parametrize("host", hosts("mpich", "impi"))
+def test_the_standard_abi_is_served(host: str) -> None:
+    job = launch(host, 2, [compile_for_the_standard_abi("several.c"), "plain"], served=EVERYTHING)
     assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
+
+
+def renamed(library: Path, soname: str) -> Path:
+    """A copy of a host's library by another SONAME, which is no longer than its own."""
+    before, after = (b"\0%b\0" % name.encode() for name in (library.name, soname))
+    copy = SCRATCH / digest(str(library))[:12] / soname / soname
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(library.read_bytes().replace(before, after.ljust(len(before), b"\0")))
+    return copy
+
+
+# Libraries below it are found by the path of libraries.
+ALLOW = "-Wl,--allow-shlib-undefined"
+
+
+def launch_with(host: str, source: str, libraries: list[Path], *arguments: str) -> Completed:
+    """Runs a program with these libraries in front of the host's own."""
+    if libraries[0].name.startswith("libmpi_abi"):
+        program = compile_for_the_standard_abi(source, libraries[0], ALLOW)
+    else:
+        files = map(str, libraries)
+        options = (
+            "-O1",
+            f"-I{HOSTS[host].include}",
+            str(PROGRAMS / source),
+            "-no-pie",
+            *files,
+            "-ldl",
+            ALLOW,
+        )
+        program = compiled(f"{host}-other", options)
+    own = HOSTS[host].library.parent
+    path = ":".join(map(str, [*(one.parent for one in libraries), own, own / "mpich", own / "openmpi"]))
+    # Behind Open MPI's launcher, which puts its own library in front.
+    line = ["env", f"LD_LIBRARY_PATH={path}", program, *arguments]
+    job = launch(host, 2, line, {"NEARFIELD_LOG": "info"}, served=EVERYTHING)
+    assert "good" in job.stdout and f"({libraries[0]})" in job.stderr, job.text
+    return job
+
+
+@pytest.mark.parametrize("name", ["libmpi.so.0", "libmpi_abi.so.0"])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_development_trees_are_served(host: str, name: str) -> None:
+    if host == "openmpi" and name != "libmpi.so.0":
+        pytest.skip("there is none of the standard ABI")
+    library = STANDARD if "abi" in name else HOSTS[host].library
+    job = launch_with(host, "several.c", [renamed(library, name)], "plain")
+    assert carried(job, "allreduce") == 1, job.text
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in is written for x86-64")
+@pytest.mark.parametrize("how", ["linked", "before"])
+def test_open_mpi_whose_library_is_thin_is_served(how: str) -> None:
+    # As Open MPI 6 is: libmpi has the functions, and all else, such as MPI_COMM_WORLD, lies in a library below it.
+    below = renamed(HOSTS["openmpi"].library, "libopenmpi")
+    symbols = subprocess.run(
+        ["nm", "-D", "--defined-only", str(below)], capture_output=True, text=True, check=True
+    ).stdout
+    functions = below.with_suffix(".functions")
+    functions.write_text("".join(f"F({name})\n" for name in re.findall(r" [TW] (P?MPI_\w+)", symbols)))
+    thin = compile_library(
+        PROGRAMS / "thin_mpi.c",
+        "libmpi.so.40",
+        *(f'-D{key}="{file}"' for key, file in (("FUNCTIONS", functions), ("LIBRARY", below))),
+        str(below),
+        "-Wl,--no-as-needed,-soname,libmpi.so.40",
+        ALLOW,
+    )
+    job = launch_with("openmpi", "pingpong.c", [Path(thin), below], thin, how, how)
+    assert carried(job, "allreduce") == 100 and sent(job) == 100, job.text
 
 
 def test_its_messages_are_integers_and_back() -> None:
@@ -248,6 +323,10 @@ UNKNOWN = {
     "unknown": ("libmpi.so.99", ["-DPMPI", '-DVERSION="Some MPI 1.0"']),
     "Open MPI 1.10": ("libmpi.so.12", ["-DPMPI", '-DVERSION="Open MPI v1.10.7, package: x"']),
     "too old": ("libmpi.so.12", ["-DPMPI"]),
+    "a tree of Open MPI 2": ("libmpi.so.0", ["-DPMPI", '-DVERSION="Open MPI v2.1.0a1"']),
+    "some tree": ("libmpi.so.0", ["-DPMPI", '-DVERSION="Some MPI 1.0"']),
+    "before the standard ABI": ("libmpi_abi.so.12", ["-DPMPI", '-DVERSION="MPICH Version: 4.3.0"']),
+    "a draft of it": ("libmpi_abi.so.0", ["-DPMPI", '-DVERSION="MPICH Version: 4.3.0"']),
     "no Open MPI": ("libmpi.so.40", ["-DPMPI", '-DVERSION="Some MPI 1.0"']),
 }
 

@@ -38,8 +38,6 @@ void* host_data(const char* symbol) {
 
 bool bind_host(FindInHost* find) {
   find_in_host = find;
-  const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
-  host_rejects_aliases = abi::checks_aliases && (!check || !std::strchr("0nNfF", *check));  // 0, no, false
   const char* lacking = nullptr;
 #define OPTIONAL(name, ...) host.name = reinterpret_cast<decltype(host.name)>(symbol(#name));
 #define OURS(name, ...) \
@@ -81,6 +79,9 @@ bool bind_host(FindInHost* find) {
   host_kind = std::strstr(version, "Intel(R) MPI") ? HostKind::intel_mpi
               : std::strstr(version, "Open MPI")   ? HostKind::open_mpi
                                                    : HostKind::other;
+  const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
+  host_rejects_aliases = abi::checks_aliases && host_kind != HostKind::open_mpi &&
+                         (!check || !std::strchr("0nNfF", *check));  // 0, no, false
   host.world = MPI_COMM_WORLD;
   host.self = MPI_COMM_SELF;
   host.comm_null = MPI_COMM_NULL;

@@ -106,18 +106,23 @@ void end_of_program() {
   if (!in_host_at_the_end) in_host_at_the_end = new InHost(false);
 }
 
+template <class Call>
+int start_host(Call call) {
+  enter_host_init();
+  const InHost in_host(false);
+  return call();
+}
+
 int Init(int* argc, char*** argv) {
   const reach::SharedHeap::Pause pause;
-  enter_host_init();
-  const int code = host.Init(argc, argv);
+  const int code = start_host([&] { return host.Init(argc, argv); });
   if (code == MPI_SUCCESS) started(MPI_THREAD_SINGLE);
   return code;
 }
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) {
   const reach::SharedHeap::Pause pause;
-  enter_host_init();
-  const int code = host.Init_thread(argc, argv, required, provided);
+  const int code = start_host([&] { return host.Init_thread(argc, argv, required, provided); });
   if (code == MPI_SUCCESS) started(provided ? *provided : MPI_THREAD_MULTIPLE);
   return code;
 }
