@@ -1,7 +1,7 @@
 /* Collectives and messages between processes of one machine, by shared memory, without any MPI.
  *
  * A process joins a group of processes by a callback that exchanges some bytes with the others once, by whatever they
- * have: a store, a socket, an MPI. From then on the group needs nothing but this library. docs/c-api.md has examples.
+ * have: a store, a socket, an MPI. From then on the group needs nothing but this library. docs/reference/c-api.md has examples.
  *
  * Forms.    Every collective and message takes a request as its last argument. Where it is NULL the call returns when it
  *           is done. Otherwise it returns at once, and nf_wait() or nf_test() completes it; until then its buffers belong

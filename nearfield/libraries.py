@@ -157,6 +157,6 @@ def program(name: str) -> Path:
             return path
     if (PACKAGE / "lib").exists():
         raise NotBuilt(
-            f"{name} is not in the wheel: it comes with a build from the source (docs/running.md, Installing)"
+            f"{name} is not in the wheel: it comes with a build from the source (docs/user/start.md, Installing)"
         )
     raise NotBuilt(f"{paths[0]} is not there; {_advice()}")

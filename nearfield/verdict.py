@@ -148,7 +148,7 @@ def _outputs(found: Compared) -> list[str]:
     if rounded:
         lines += [
             "Outputs: the same, but for last digits. MPI leaves the order of sums open; Nearfield adds in the order of ranks, other",
-            'libraries add pairs first (docs/running.md, "The same results"):',
+            'libraries add pairs first (docs/user/compare.md, "The same results"):',
             *_shown(rounded),
         ]
     if left_out:

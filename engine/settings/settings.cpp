@@ -178,7 +178,7 @@ constexpr SettingRow rows[] = {
     {{"NEARFIELD_STALL_SECONDS", "60", each_rank,
       "a wait that lasts longer writes a hang report: one report of where all ranks of the node are, and what seems to "
       "keep "
-      "them (docs/running.md); `0`: never"},
+      "them (docs/user/troubleshooting.md); `0`: never"},
      into<&Settings::stall_seconds>},
     {{"NEARFIELD_STALL_SIGNAL", "", each_rank,
       "a signal that writes a hang report at once, `USR1`, `USR2`, `QUIT`, `WINCH` or a number; a handler of the "
@@ -192,7 +192,7 @@ constexpr SettingRow rows[] = {
     {{"NEARFIELD_MEMORY", "", each_rank,
       "on which NUMA nodes memory lies: `COMPONENT:WORD,WORD` with `;` in between. Components are `fastboxes`, "
       "`copy-buffers`, `windows`, `heap`, `control`, `alloc-mem` and `all`; words `bandwidth`, `latency`, `capacity`, "
-      "`local`, numbers of nodes, `interleave`, `max=SIZE` and `forced` (docs/placement.md)"},
+      "`local`, numbers of nodes, `interleave`, `max=SIZE` and `forced` (docs/reference/placement.md)"},
      {placement}},
     {early::heap, {heap}},
     {early::heap_keep, {heap_keep}},

@@ -203,7 +203,7 @@ def test_info_is_valid_json_and_tells_why() -> None:
 def test_the_documentation_has_the_settings_as_they_are() -> None:
     table = nearfield("info", "--settings").stdout.strip()
     assert table.count("\n") > 15
-    assert table in (ROOT / "docs/settings.md").read_text()
+    assert table in (ROOT / "docs/reference/settings.md").read_text()
 
 
 def test_the_command_knows_every_operation() -> None:
@@ -218,7 +218,7 @@ def test_run_knows_its_heaps() -> None:
 
 
 def test_the_table_of_statistics_is_what_their_rows_say(tmp_path: Path) -> None:
-    for file in ("mpi/statistics.def", "docs/settings.md", "scripts/statistics_table.py"):
+    for file in ("mpi/statistics.def", "docs/reference/settings.md", "scripts/statistics_table.py"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     rows = tmp_path / "mpi/statistics.def"
@@ -242,7 +242,7 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
         "mpi/functions.toml",
         "mpi/functions.def",
         "mpi/statistics.def",
-        "docs/calls.md",
+        "docs/reference/calls.md",
         "scripts/calls.py",
         "scripts/functions.py",
     )
@@ -260,7 +260,7 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
             "MPI_Novel",
         ),
         ("mpi/statistics.def", '"switched off"', '"a novelty"', "run scripts/calls.py"),
-        ("docs/calls.md", "`Bcast`", "`Bcasts`", "run scripts/calls.py"),
+        ("docs/reference/calls.md", "`Bcast`", "`Bcasts`", "run scripts/calls.py"),
     ):
         text = (tmp_path / table).read_text()
         assert old in text

@@ -74,9 +74,9 @@ void exchange_shares(CollectiveContext& context, double working_set, std::size_t
 }
 
 // Every member copies `bytes`. The orders' factors decide which is tried first. Within one last-level cache they hardly
-// differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): members that read one
-// member's lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them back
-// (push, tiled, morton).
+// differ; among several they are rounded from simulations of 48 and 192 cores (docs/results/simulated.md): members that
+// read one member's lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them
+// back (push, tiled, morton).
 inline double exchanging(const Shape& s, ExchangeVariant variant, double bytes, double working_set) {
   const bool several = s.group_size() < s.size;
   using namespace constants;
