@@ -5,7 +5,7 @@
 A row has app, form (of its communication, empty where there is one only), ranks, nodes, host, version, mode (one of
 MODES), points (a side), loops, heap, runs, pinned (a CPU of its own for each rank), beside (so many neighbours of a kind, "": none) and figures of a loop: seconds (wall time),
 cpu (CPU time of all ranks), mpi and mpi_most (time in MPI, waiting included, the ranks' mean and the largest), share (mpi by seconds).
-Each is the median over runs; NAME_lower and NAME_upper are the quartiles. calls and bytes are what the program counts of its own
+Each is the median over runs; NAME_lower and NAME_upper are the quartiles, seconds_all are the runs. calls and bytes are what the program counts of its own
 calls: those to MPI, and what these send, of all ranks.
 """
 
@@ -172,9 +172,9 @@ def compare(
     return rows
 
 
-def _figures(printed: list[dict[str, str]]) -> dict[str, float]:
+def _figures(printed: list[dict[str, str]]) -> Row:
     """Medians and quartiles of what the runs of a cell printed."""
-    figures: dict[str, float] = {}
+    figures: Row = {"seconds_all": [float(one["seconds"]) for one in printed]}
     times = {key: [float(one[key]) for one in printed] for key in FIGURES}
     times["share"] = [mpi / seconds for mpi, seconds in zip(times["mpi"], times["seconds"], strict=False)]
     for key, values in times.items():

@@ -17,7 +17,9 @@ from functions import carriers, fits, forms
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs/reference"
-MARK = re.compile(r"(<!-- ([\w ]+): made by scripts/reference\.py from [^\n]* -->\n).*?(<!-- end -->)", re.DOTALL)
+MARK = re.compile(
+    r"(<!-- ([\w ]+): made by scripts/reference\.py from [^\n]* -->\n).*?(<!-- end -->)", re.DOTALL
+)
 
 
 def table(titles: list[str], rows: list[list[str]]) -> list[str]:
@@ -27,16 +29,34 @@ def table(titles: list[str], rows: list[list[str]]) -> list[str]:
 
 # ---------------------------------------------------------------- settings
 # Settings that users need; all others are for those who develop or measure Nearfield.
-USERS = """NEARFIELD NEARFIELD_HEAP NEARFIELD_MESSAGES NEARFIELD_LOG NEARFIELD_LOG_FILE NEARFIELD_STATS NEARFIELD_STATS_FILE
-    NEARFIELD_CHECK NEARFIELD_STALL_SECONDS NEARFIELD_STALL_SIGNAL NEARFIELD_RECORD NEARFIELD_TRACE NEARFIELD_REPRODUCIBLE
-    NEARFIELD_PROGRESS NEARFIELD_WAIT NEARFIELD_MEMORY NEARFIELD_HEAP_KEEP""".split()
+USERS = (
+    "NEARFIELD",
+    "NEARFIELD_HEAP",
+    "NEARFIELD_MESSAGES",
+    "NEARFIELD_LOG",
+    "NEARFIELD_LOG_FILE",
+    "NEARFIELD_STATS",
+    "NEARFIELD_STATS_FILE",
+    "NEARFIELD_CHECK",
+    "NEARFIELD_STALL_SECONDS",
+    "NEARFIELD_STALL_SIGNAL",
+    "NEARFIELD_RECORD",
+    "NEARFIELD_TRACE",
+    "NEARFIELD_REPRODUCIBLE",
+    "NEARFIELD_PROGRESS",
+    "NEARFIELD_WAIT",
+    "NEARFIELD_MEMORY",
+    "NEARFIELD_HEAP_KEEP",
+)
 DECIDES = {
     "each_rank": "each rank",
     "any_rank": "off in any rank",
     "first_rank": "the first rank",
     "the_heap": "the heap of each rank",
 }
-SETTING = re.compile(r'\{\s*"(NEARFIELD\w*)",\s*"([^"]*)",\s*(?:Decides::)?(\w+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\}')
+SETTING = re.compile(
+    r'\{\s*"(NEARFIELD\w*)",\s*"([^"]*)",\s*(?:Decides::)?(\w+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\}'
+)
 
 
 def settings() -> dict[str, list[str]]:
@@ -63,9 +83,7 @@ SCOPES = {
     "OF_COMPONENT": ("`memory`, by component", "nearfield_memory_COMPONENT_"),
     "OF_PROCESS": ("`counts`", "nearfield_"),
 }
-NUMBER = re.compile(
-    r'^(OF_\w+)\((\w+), (\w+), ([A-Z]+), (?:(always|on_request), )?"([^"]*)", ', re.MULTILINE
-)
+NUMBER = re.compile(r'^(OF_\w+)\((\w+), (\w+), ([A-Z]+), (?:(always|on_request), )?"([^"]*)", ', re.MULTILINE)
 
 
 def statistics() -> list[str]:
@@ -122,7 +140,9 @@ def passed_on() -> list[str]:
 
 
 # ---------------------------------------------------------------- the C API
-PROTOTYPE = re.compile(r"((?:/\*(?:[^*]|\*(?!/))*\*/\n)?)^(?:int|const char\*) (nf_\w+)\(([^;]*)\);", re.MULTILINE)
+PROTOTYPE = re.compile(
+    r"((?:/\*(?:[^*]|\*(?!/))*\*/\n)?)^(?:int|const char\*) (nf_\w+)\(([^;]*)\);", re.MULTILINE
+)
 
 
 def c_api() -> list[str]:
@@ -172,7 +192,10 @@ def main() -> int:
         if sys.argv[1:] != ["--check"]:
             page.write_text(text)
         elif text != before:
-            print(f"{page.relative_to(ROOT)} is not what its sources say; run scripts/reference.py", file=sys.stderr)
+            print(
+                f"{page.relative_to(ROOT)} is not what its sources say; run scripts/reference.py",
+                file=sys.stderr,
+            )
             status = 1
     return status
 
