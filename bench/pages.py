@@ -8,149 +8,42 @@ Ratios are Nearfield's time by that of the quickest plain host in the same cell,
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
-import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 nearfields_command = ""  # nothing has to be built
 
-from bench.drawing import BLUE, FAINT, GREEN, ORANGE, Dot, Lane, Panel, plot  # noqa: E402
-from nearfield.summary import geometric_mean  # noqa: E402
-from nearfield.verdict import word  # noqa: E402
-
-Row = dict[str, Any]
-RESULTS = ROOT / "bench/results"
-SOURCES = tomllib.loads((RESULTS / "sources.toml").read_text())
-WORSE = 1.05  # ratios above are bold
-ENOUGH = 3  # hosts, or all of fewer, that a complete cell has
-POINT_TO_POINT = (
-    "latency",
-    "sendrecv",
-    "exchange",
-    "waitall",
-    "waits",
-    "anysource",
-    "testloop",
-    "halo",
-    "waitany",
-    "probe",
+from bench.measured import (  # noqa: E402
+    APPLICATIONS,
+    OF_APPLICATIONS,
+    OF_PROGRAMS,
+    POINT_TO_POINT,
+    PROGRAMS,
+    SOURCES,
+    WORSE,
+    Cells,
+    Row,
+    application_word,
+    heading,
+    host_name,
+    load,
+    number,
+    pairs,
+    size,
+    source,
+    table,
+    word_of,
 )
-NEAR, FAR, CORE, NONE = "near", "far", "one core", ""
-
-
-# ---------------------------------------------------------------- reading
-def load(name: str) -> Any:
-    return json.loads((RESULTS / f"{name}.json").read_text())
-
-
-def machine_of(name: str) -> str:
-    return SOURCES["machines"][SOURCES["files"][name]["machine"]]
-
-
-def source(names: Iterable[str]) -> list[str]:
-    """Lines that say where figures come from."""
-    lines = []
-    for name in names:
-        of = SOURCES["files"][name]
-        lines += [
-            f"{machine_of(name)}; recorded in commit {of['commit']}; bench/results/{name}.json:",
-            "",
-            f"    {of['command']}",
-            "",
-        ]
-    return lines
-
-
-def state_of(row: Row) -> str:
-    """How far the two CPUs were apart: a cache line from core to core in less than 100 ns, or more; one state: no word."""
-    state = row.get("state", "any")
-    if state in (NEAR, FAR):
-        return state
-    if not state.endswith(" ns"):
-        return NONE
-    low, high = (float(word) for word in state.removesuffix(" ns").split("-"))
-    if high < 30:
-        return CORE
-    return NEAR if high < 100 else FAR if low > 150 else NONE
-
-
-def label_of(row: Row) -> str:
-    """The operation with what else it was measured with."""
-    window = f" ({row['window']}, {row['target']})" if row.get("window") else ""
-    return row["op"] + window + (", IMB's loop" if row.get("loop") == "imb" else "")
-
-
-class Cells:
-    """Ratios by (ranks, state, label, bytes) of a file of `nearfield bench`; a cell of fewer hosts than ENOUGH is incomplete."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        plain: dict[tuple, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        ours: dict[tuple, list[float]] = defaultdict(list)
-        hosts: dict[int, set[str]] = defaultdict(set)
-        for row in load(name):
-            if "state" not in row:
-                continue
-            key = (row["ranks"], state_of(row), label_of(row), row["bytes"])
-            if row["mode"] == "plain":
-                plain[key][row["host"]].append(row["median"])
-                hosts[row["ranks"]].add(row["host"])
-            elif row["mode"] == "nearfield":
-                ours[key].append(row["median"])
-        self.ratios: dict[tuple, float] = {}
-        self.complete: set[tuple] = set()
-        for key, times in ours.items():
-            if best := [statistics.median(of_host) for of_host in plain.get(key, {}).values()]:
-                self.ratios[key] = statistics.median(times) / min(best)
-                if len(plain[key]) >= min(ENOUGH, len(hosts[key[0]])):
-                    self.complete.add(key)
-
-    def groups(self) -> list[tuple[int, str]]:
-        """Ranks and states."""
-        return sorted(
-            {key[:2] for key in self.ratios},
-            key=lambda each: (each[0], (NEAR, FAR, CORE, NONE).index(each[1])),
-        )
-
-    def of(self, ranks: int, state: str) -> dict[tuple[str, int], float]:
-        return {key[2:]: ratio for key, ratio in self.ratios.items() if key[:2] == (ranks, state)}
-
-    def is_complete(self, ranks: int, state: str, cell: tuple[str, int]) -> bool:
-        return (ranks, state, *cell) in self.complete
+from bench.pictures import PLOTS  # noqa: E402
+from nearfield.summary import geometric_mean  # noqa: E402
 
 
 # ---------------------------------------------------------------- tables
-def size(count: int) -> str:
-    """4K, 1M."""
-    for unit, shift in (("M", 20), ("K", 10)):
-        if count >= 1 << shift:
-            return f"{count >> shift}{unit}"
-    return str(count)
-
-
-def number(ratio: float) -> str:
-    text = f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
-    return f"**{text}**" if ratio > WORSE else text
-
-
-def table(titles: list[str], rows: list[list[str]]) -> list[str]:
-    return [
-        f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |")
-        for row in (titles, ["---"] * len(titles), *rows)
-    ]
-
-
-def heading(ranks: int, state: str) -> str:
-    return f"{ranks} ranks" + f", {state}" * bool(state)
-
-
 def cells(name: str) -> list[str]:
     """All cells of a file, a table for each number of ranks and state."""
     found = Cells(name)
@@ -170,58 +63,6 @@ def cells(name: str) -> list[str]:
             rows.append(row)
         lines += [f"### {heading(ranks, state)}", "", *table(["", *map(size, sizes or [0])], rows), ""]
     return [*source([name]), *lines]
-
-
-def host_name(host: str) -> str:
-    return {
-        "mpich": "MPICH",
-        "openmpi": "Open MPI",
-        "impi": "Intel MPI",
-        "debian-openmpi": "Open MPI 4.1.4",
-        "debian-mpich": "MPICH 4.0.2",
-    }.get(host, host)
-
-
-PROGRAMS = {
-    "fft": "3-D FFT (Python)",
-    "matmul": "product of matrices (Python)",
-    "stencil": "2-D stencil (C)",
-    "mesh": "adaptive mesh (C)",
-    "training": "training a network (Python)",
-}
-APPLICATIONS = {
-    "lammps": "LAMMPS",
-    "gromacs": "GROMACS",
-    "hpcc": "HPCC",
-    "espresso": "Quantum ESPRESSO",
-    "nwchem": "NWChem",
-    "h5py": "h5py, by elements",
-}
-OF_PROGRAMS = [f"apps-zen4-{app}" for app in PROGRAMS]
-OF_APPLICATIONS = [
-    "applications-zen4-2-ranks",
-    "applications-zen4-2-ranks-again",
-    "applications-zen4-8-ranks",
-]
-
-
-def pairs() -> dict[tuple[str, int, str], tuple[Row, Row]]:
-    """Rows plain and with Nearfield of the programs, by program, ranks and host."""
-    rows: dict[tuple, Row] = {}
-    for name in OF_PROGRAMS:
-        rows |= {(row["app"], row["ranks"], row["host"], row["mode"]): row for row in load(name)}
-    return {key[:3]: (row, rows[*key[:3], "nearfield"]) for key, row in rows.items() if key[3] == "plain"}
-
-
-def word_of(plain: Row, ours: Row) -> str:
-    """The verdict on a program of which quartiles were kept: they lie apart, or nothing is decided."""
-    if ours["seconds_upper"] < plain["seconds_lower"]:
-        return "faster"
-    return "slower" if ours["seconds_lower"] > plain["seconds_upper"] else "undecided"
-
-
-def application_word(found: Row) -> str:
-    return word(found["modes"]["both"]["ratio"]["all"], found["modes"]["plain"]["wall"]["median"])
 
 
 def programs(_: str) -> list[str]:
@@ -576,128 +417,10 @@ def summary() -> list[str]:
     return table(["area", "machine", "ranks, state", "cells", "mean ratio", "worst", "above 1.05"], rows)
 
 
-# ---------------------------------------------------------------- plots
-SHAPES = {"mpich": "circle", "openmpi": "square", "impi": "diamond"}
-
-
-def counted(words: list[str]) -> str:
-    """2 faster, 1 undecided."""
-    return ", ".join(
-        f"{words.count(each)} {each}"
-        for each in ("faster", "slower", "undecided", "too short")
-        if each in words
-    )
-
-
-def caption(names: list[str], more: list[str]) -> list[str]:
-    machines = "; ".join(dict.fromkeys(map(machine_of, names)))
-    commits = ", ".join(dict.fromkeys(SOURCES["files"][name]["commit"] for name in names))
-    return [*more, f"{machines}. Commits {commits}. Data and commands: bench/results, sources.toml there."]
-
-
-def programs_plot() -> str:
-    """Every run of the applications, median and quartiles of the programs, plain above and Nearfield below, by the plain median."""
-    rows = [*APPLICATIONS.values(), *PROGRAMS.values()]
-    panels = [
-        Panel(f"{ranks} ranks" + " on 2 CPUs" * (ranks > 2), 0.1 if ranks > 2 else 0.35, 1.8)
-        for ranks in (2, 8)
-    ]
-    for panel, ranks in zip(panels, (2, 8), strict=True):
-        for key, label in APPLICATIONS.items():
-            lines: list[list[Dot]] = [[], []]
-            words = []
-            for name in OF_APPLICATIONS:
-                found = load(name).get(key)
-                if not found or found["ranks"] != ranks:
-                    continue
-                plain, ours = (found["modes"][mode]["wall"] for mode in ("plain", "both"))
-                for line, colour, of in ((0, ORANGE, plain), (1, BLUE, ours)):
-                    lines[line] += [
-                        Dot(wall / plain["median"], colour, f"{wall:.2f} s") for wall in of["all"]
-                    ]
-                words.append(application_word(found))
-            if words:
-                panel.lanes[label] = Lane(lines, counted(words))
-        for app, label in PROGRAMS.items():
-            lines, words = [[], []], []
-            for (name, count, host), (plain, ours) in pairs().items():
-                if (name, count) != (app, ranks):
-                    continue
-                middle = plain["seconds"]
-                for line, colour, row in ((0, ORANGE, plain), (1, BLUE, ours)):
-                    ends = (row["seconds_lower"] / middle, row["seconds_upper"] / middle)
-                    kept = row.get("seconds_all")  # files of before have median and quartiles alone
-                    for seconds in kept or [row["seconds"]]:
-                        about = f"{host_name(host)}: {seconds * 1e3:.3g} ms a step"
-                        lines[line].append(
-                            Dot(seconds / middle, colour, about, SHAPES[host], None if kept else ends)
-                        )
-                words.append(word_of(plain, ours))
-            panel.lanes[label] = Lane(lines, counted(words))
-    legend = [("plain", ORANGE, "circle"), ("with Nearfield", BLUE, "circle")]
-    legend += [(f"{host_name(host)}", FAINT, shape) for host, shape in SHAPES.items()]
-    more = [
-        "Applications: every run under Debian's Open MPI 4.1.4, at 2 ranks in two measurements; time by the plain median. HPCC has no run at 8 ranks.",
-        "Programs: median and quartiles of five runs under each MPI. Verdicts: nearfield compare's for each measurement of an application,",
-        "and for each MPI of a program, where quartiles that overlap are undecided. Commands: bench/applications.py, bench/apps.py.",
-    ]
-    return plot(rows, panels, legend, caption([*OF_APPLICATIONS, *OF_PROGRAMS], more))
-
-
-SIZES = (("up to 1 KiB", 1 << 10, GREEN), ("up to 64 KiB", 64 << 10, BLUE), ("longer", 1 << 62, ORANGE))
-
-
-def cells_plot(
-    shown: list[tuple[str, str, int, str]], more: list[str], left_out: tuple[str, ...] = ()
-) -> str:
-    """A panel for each (title, file, ranks, state); a dot for each size that all hosts have."""
-    panels, rows = [], {}
-    for title, name, ranks, state in shown:
-        found = Cells(name)
-        lanes: dict[str, list[Dot]] = defaultdict(list)
-        for (label, bytes), ratio in sorted(found.of(ranks, state).items(), key=lambda item: item[0][1]):
-            if found.is_complete(ranks, state, (label, bytes)) and label not in left_out:
-                colour = next(colour for _, most, colour in SIZES if bytes <= most)
-                lanes[label].append(Dot(ratio, colour, f"{size(bytes)}: {ratio:.2f}"))
-        rows |= dict.fromkeys(lanes)
-        panels.append(Panel(title, 0.08, 2.5, {label: Lane([dots]) for label, dots in lanes.items()}))
-    legend = [(text, colour, "circle") for text, _, colour in SIZES]
-    return plot(list(rows), panels, legend, caption([name for _, name, _, _ in shown], more))
-
-
-def collectives_plot() -> str:
-    shown = [
-        ("Zen 4, 2 ranks, near", "collectives-zen4-2-ranks", 2, NEAR),
-        ("Zen 4, 2 ranks, far", "collectives-zen4-2-ranks-far", 2, FAR),
-        ("Zen 4, 8 ranks on 2 CPUs", "collectives-zen4-8-ranks", 8, NONE),
-        ("Xeon, 16 ranks on 16 CPUs", "xeon-2-8-16-ranks", 16, NONE),
-    ]
-    return cells_plot(
-        shown,
-        ["By the quickest of MPICH, Open MPI and Intel MPI (Xeon: MPICH and Intel MPI). A dot is a size."],
-        ("latency", "sendrecv"),
-    )
-
-
-def messages_plot() -> str:
-    shown = [
-        ("Zen 4, near", "messages-zen4-again", 2, NEAR),
-        ("Zen 4, far", "messages-zen4-again", 2, FAR),
-        ("Xeon", "messages-xeon-2-ranks", 2, NONE),
-    ]
-    return cells_plot(
-        shown,
-        [
-            "By the quickest of MPICH, Open MPI and Intel MPI, on Zen 4 also Open MPI 5.0.7 with -O3. A dot is a size."
-        ],
-    )
-
-
-PLOTS = {"programs": programs_plot, "collectives": collectives_plot, "messages": messages_plot}
+# ---------------------------------------------------------------- files
 BEGIN, END = "<!-- summary: made by bench/pages.py from bench/results. -->", "<!-- end -->"
 
 
-# ---------------------------------------------------------------- files
 def files() -> dict[Path, str]:
     """What each file is to have."""
     found = {ROOT / f"docs/results/{name}.md": page(name) for name in PAGES}
