@@ -47,6 +47,8 @@ def arrows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(module, "ROOT", tmp_path)
     for name, text in TREE.items():
         write(module, name, text)
+    write(module, module.PICTURE, "")
+    assert module.main(["--svg"]) == 0
     return module
 
 
@@ -65,6 +67,17 @@ def refused(arrows: ModuleType, capsys: pytest.CaptureFixture[str], name: str, t
 
 def test_arrows_down_pass(arrows: ModuleType) -> None:
     assert arrows.main([]) == 0
+
+
+def test_the_picture_has_the_arrows(arrows: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """But for those that follow from others."""
+    drawn = (arrows.ROOT / arrows.PICTURE).read_text()
+    assert "tools includes engine/team" in drawn and "engine/team includes engine/fibers" in drawn
+    write(arrows, "tools/x.cpp", '#include "engine/fibers/fiber.hpp"\n')
+    assert arrows.main([]) == 0
+    assert "is not what folders include" in refused(
+        arrows, capsys, "heap/x.cpp", '#include "engine/fibers/fiber.hpp"\n'
+    )
 
 
 @pytest.mark.parametrize(
