@@ -76,7 +76,7 @@ def test_the_picture_has_the_arrows(arrows: ModuleType, capsys: pytest.CaptureFi
     write(arrows, "tools/x.cpp", '#include "engine/fibers/fiber.hpp"\n')
     assert arrows.main([]) == 0
     assert "is not what folders include" in refused(
-        arrows, capsys, "heap/x.cpp", '#include "engine/fibers/fiber.hpp"\n'
+        arrows, capsys, "mpi/shim/x.hpp", '#include "engine/team/team.hpp"\n'
     )
 
 
