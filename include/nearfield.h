@@ -1,7 +1,7 @@
 /* Collectives and messages between processes of one machine, by shared memory, without any MPI.
  *
- * A process joins a group of processes by a callback that exchanges some bytes with the others once, by whatever they
- * have: a store, a socket, an MPI. From then on the group needs nothing but this library. docs/reference/c-api.md has examples.
+ * A process joins a group of processes by a callback that exchanges some bytes with the others, by whatever they have: a
+ * store, a socket, an MPI. From then on the group needs nothing but this library. docs/reference/c-api.md has examples.
  *
  * Forms.    Every collective and message takes a request as its last argument. Where it is NULL the call returns when it
  *           is done. Otherwise it returns at once, and nf_wait() or nf_test() completes it; until then its buffers belong
@@ -152,7 +152,7 @@ int nf_alltoallv(nf_group* group, const void* send, const size_t* send_bytes, co
                  const size_t* recv_bytes, const size_t* recv_at, nf_request** request);
 
 /* ---- messages, of `bytes` bytes; tags from 0 on. Those of one sender with one tag come in the order of sending. */
-/* Sends; returns when the data may be overwritten. */
+/* Sends. It is done when the data may be overwritten. */
 int nf_send(nf_group* group, const void* data, size_t bytes, int target, int tag, nf_request** request);
 /* Receives at most `bytes` bytes; source or tag may be NF_ANY. `message` may be NULL; with a request nf_wait() fills it. */
 int nf_receive(nf_group* group, void* room, size_t bytes, int source, int tag, nf_message* message,
