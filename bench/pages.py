@@ -65,24 +65,6 @@ def cells(name: str) -> list[str]:
     return [*source([name]), *lines]
 
 
-def imb(name: str) -> list[str]:
-    """What the real IMB says: Nearfield under MPICH by the quicker plain host."""
-    found = {op.split()[1]: of for op, of in load(name)["cells"].items()}
-    sizes = [
-        bytes
-        for bytes in (8, 128, 1024, 4096, 32768, 131072)
-        if any(str(bytes) in of for of in found.values())
-    ]
-    rows = []
-    for op, of in found.items():
-        cells = [of.get(str(bytes)) for bytes in sizes] if len(of) > 1 else [next(iter(of.values()))]
-        cells += [None] * (len(sizes) - len(cells))
-        rows.append(
-            [op, *(number(cell["new"] / min(cell["impi"], cell["mpich"])) if cell else "" for cell in cells)]
-        )
-    return [*source([name]), *table(["16 ranks", *map(size, sizes)], rows), ""]
-
-
 def programs(_: str) -> list[str]:
     rows = []
     for (app, ranks, host), (plain, ours) in sorted(
@@ -329,7 +311,6 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
             ("Zen 5", cells, "2-ranks-used"),
             ("Xeon, 2 to 16 ranks", cells, "xeon-2-8-16-ranks"),
             ("Xeon, IMB's loop", cells, "imb-xeon-2-ranks"),
-            ("Xeon, the real IMB", imb, "imb-xeon-16-ranks"),
             ("Vectors, Zen 4", cells, "v-forms-2-ranks"),
             ("Vectors, Zen 4, 8 ranks on 2 CPUs", cells, "v-forms-8-ranks"),
         ],
