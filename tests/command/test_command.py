@@ -250,7 +250,7 @@ def test_tables_of_the_reference_follow_their_sources(tmp_path: Path) -> None:
             "MPI_Novel",
         ),
         ("mpi/statistics.def", '"switched off"', '"a novelty"', "calls.md"),
-        ("mpi/statistics.def", "fastboxes that were made", "?", "statistics.md"),
+        ("mpi/statistics.def", "fastboxes created", "?", "statistics.md"),
         (
             "engine/settings/settings.cpp",
             '"NEARFIELD_EAGER", "16384"',
