@@ -184,6 +184,11 @@ def number(ratio: float) -> str:
     return f"**{text}**" if ratio > WORSE else text
 
 
+def three(value: float) -> str:
+    """Three digits, but all of what is before the point."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def table(titles: list[str], rows: list[list[str]]) -> list[str]:
     return [
         f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |")

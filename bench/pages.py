@@ -37,6 +37,7 @@ from bench.measured import (  # noqa: E402
     size,
     source,
     table,
+    three,
     word_of,
 )
 from bench.pictures import PLOTS  # noqa: E402
@@ -71,7 +72,7 @@ def programs(_: str) -> list[str]:
         pairs().items(), key=lambda item: (item[0][1], list(PROGRAMS).index(item[0][0]))
     ):
         times = [
-            f"{row['seconds'] * 1e3:.3g} ({row['seconds_lower'] * 1e3:.3g}-{row['seconds_upper'] * 1e3:.3g})"
+            f"{three(row['seconds'] * 1e3)} ({three(row['seconds_lower'] * 1e3)}-{three(row['seconds_upper'] * 1e3)})"
             for row in (plain, ours)
         ]
         rows.append(
@@ -147,7 +148,7 @@ def torch(name: str) -> list[str]:
                 [
                     op,
                     *(
-                        f"{row['nearfield_us']:.3g} / {row['gloo_us']:.3g} = {number(row['ratio'])}"
+                        f"{three(row['nearfield_us'])} / {three(row['gloo_us'])} = {number(row['ratio'])}"
                         if row
                         else ""
                         for row in cells
@@ -244,7 +245,9 @@ def nodes(name: str) -> list[str]:
         for bytes in sizes:
             plain, ours = of[op, bytes, "plain"], of[op, bytes, "nearfield"]
             ratio = ours["median"] / plain["median"]
-            row.append(f"{plain['median']:.3g} / {ours['median']:.3g} = {number(ratio)}, {ours['algorithm']}")
+            row.append(
+                f"{three(plain['median'])} / {three(ours['median'])} = {number(ratio)}, {ours['algorithm']}"
+            )
         rows.append(row)
     lines = [
         "Two simulated nodes of four ranks each, each node on one CPU, over TCP. Microseconds, plain / with Nearfield = ratio, and the algorithm.",
@@ -272,8 +275,8 @@ def simulated(name: str) -> list[str]:
     of = {(row["order"], row["ranks"], row["bytes"]): row["ns"] for row in load(name)}
     columns = sorted({key[1:] for key in of if key[1] > 8})
     rows = [
-        [order, *(f"{of[order, *column] / 1e3:.3g}" if (order, *column) in of else "" for column in columns)]
-        for order in dict.fromkeys(key[0] for key in of)
+        [order, *(three(of[order, *column] / 1e3) if (order, *column) in of else "" for column in columns)]
+        for order in dict.fromkeys(key[0] for key in of if key[1:] in columns)
     ]
     titles = ["order", *(f"{ranks} ranks, {size(bytes)}" for ranks, bytes in columns)]
     return [
