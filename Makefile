@@ -26,11 +26,11 @@ test:
 test-all:
 	@bash scripts/test.sh all
 
-# In an emulated machine with HBM nodes (docs/testing.md).
+# In an emulated machine with HBM nodes (docs/dev/testing.md).
 test-guest: build
 	.venv/bin/python -m pytest tests/guest
 
-# With a Python that has PyTorch (docs/testing.md).
+# With a Python that has PyTorch (docs/dev/testing.md).
 test-torch: build
 	.venv/bin/python -m pytest tests/torch
 

@@ -330,7 +330,7 @@ def main() -> None:
     )
     add("--panel", type=at_least(1), default=256, help="matmul: width of the panels of the form bcast")
     add("--heap", choices=("shared", "off"), default=DEFAULT_HEAP)
-    add("--nodes", type=at_least(1), default=1, help="over so many pretended nodes (docs/testing.md)")
+    add("--nodes", type=at_least(1), default=1, help="over so many pretended nodes (docs/dev/testing.md)")
     add("--beside", default="0", help="beside so many busy processes, as `nearfield bench`")
     add("--json", type=Path, help="write the rows")
     asked = parser.parse_args()

@@ -12,7 +12,7 @@ from pathlib import Path
 from nearfield import __version__
 
 NAMES = ("libnearfield.so", "libnearfield-heap.so")
-DEFAULT_HEAP = "shared"  # docs/decisions.md says why
+DEFAULT_HEAP = "shared"  # docs/dev/decisions.md says why
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # of a checkout
 IS_CHECKOUT = (ROOT / "CMakeLists.txt").exists()

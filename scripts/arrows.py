@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Arrows run one way: a folder includes what lies below it in the drawing of docs/architecture.md, and nothing else; modules of
+"""Arrows run one way: a folder includes what lies below it in the drawing of docs/dev/architecture.md, and nothing else; modules of
 the command import each other without a cycle; what a folder of the engine declares is in the namespace of its name; and global
 variables that can change are those that the page names.
 
@@ -22,7 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DRAWING = "docs/architecture.md"
+DRAWING = "docs/dev/architecture.md"
 PICTURE = "docs/plots/architecture.svg"
 PLACES = ("engine", "heap", "mpi", "tools", "bench")
 SOURCES = (".c", ".cpp", ".h", ".hpp", ".S", ".def")

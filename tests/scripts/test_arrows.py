@@ -26,7 +26,7 @@ DRAWING = """# Architecture
 `heap::pages`.
 """
 TREE = {
-    "docs/architecture.md": DRAWING,
+    "docs/dev/architecture.md": DRAWING,
     "tools/tool.cpp": '#include "engine/team/team.hpp"\n',
     "mpi/shim/handles/types.hpp": '#include "mpi/shim/shim.hpp"\n#include "engine/base/log.hpp"\n',
     "mpi/shim/shim.hpp": '#include "mpi/shim/handles/types.hpp"\n',
@@ -86,13 +86,17 @@ def test_the_picture_has_the_arrows(arrows: ModuleType, capsys: pytest.CaptureFi
         ("engine/base/x.cpp", '#include "engine/team/team.hpp"', "engine/base includes engine/team"),
         ("engine/base/x.cpp", '  #  include "heap/heap.cpp"  // why', "engine/base includes heap"),
         ("engine/fibers/x.hpp", '#include "engine/team/team.hpp"', "engine/fibers includes engine/team"),
-        ("engine/base/x.hpp", '#include "docs/architecture.md"', "engine/base includes docs"),
+        ("engine/base/x.hpp", '#include "docs/dev/architecture.md"', "engine/base includes docs"),
         (
             "engine/new/x.hpp",
             "namespace nearfield::new_one {}",
-            "engine/new: docs/architecture.md does not draw it",
+            "engine/new: docs/dev/architecture.md does not draw it",
         ),
-        ("docs/architecture.md", DRAWING.replace("programs", "programs\n   bench    more"), "draws bench"),
+        (
+            "docs/dev/architecture.md",
+            DRAWING.replace("programs", "programs\n   bench    more"),
+            "draws bench",
+        ),
     ],
     ids=["folder", "spaces", "same row", "elsewhere", "not drawn", "not there"],
 )
