@@ -1,5 +1,5 @@
 # The front door. `make demo` and `make test` install what is missing, build and run.
-.PHONY: demo test test-all test-guest test-torch build setup bench lint format clean
+.PHONY: demo test test-all test-guest test-torch build setup bench docs lint format clean
 .DEFAULT_GOAL := build
 
 setup:
@@ -33,6 +33,13 @@ test-guest: build
 # With a Python that has PyTorch (docs/dev/testing.md).
 test-torch: build
 	.venv/bin/python -m pytest tests/torch
+
+# Generated pages, tables, plots, man page and completions.
+docs:
+	.venv/bin/python scripts/reference.py
+	.venv/bin/python scripts/arrows.py --svg
+	.venv/bin/python scripts/shell.py
+	.venv/bin/python bench/pages.py
 
 lint:
 	@bash scripts/lint.sh

@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOR_USERS = [ROOT / "README.md", *sorted((ROOT / "docs/user").glob("*.md"))]
 LONGEST = 40  # words of a sentence
-BY_HAND = 2400  # lines of docs that are written by hand; 1500 are the aim
+BY_HAND = (
+    2200  # lines of docs that are written by hand; 1500 are the aim, for which docs/dev is to become shorter
+)
 MADE = re.compile(r"<!-- [^\n]*: made by .*?<!-- end -->\n", re.DOTALL)
 
 
