@@ -1,5 +1,5 @@
 # The front door. `make demo` and `make test` install what is missing, build and run.
-.PHONY: demo test test-all test-guest test-torch build setup bench lint format clean
+.PHONY: demo test test-all test-guest test-torch build setup bench docs lint format clean
 .DEFAULT_GOAL := build
 
 setup:
@@ -26,13 +26,20 @@ test:
 test-all:
 	@bash scripts/test.sh all
 
-# In an emulated machine with HBM nodes (docs/testing.md).
+# In an emulated machine with HBM nodes (docs/dev/testing.md).
 test-guest: build
 	.venv/bin/python -m pytest tests/guest
 
-# With a Python that has PyTorch (docs/testing.md).
+# With a Python that has PyTorch (docs/dev/testing.md).
 test-torch: build
 	.venv/bin/python -m pytest tests/torch
+
+# Generated pages, tables, plots, man page and completions.
+docs:
+	.venv/bin/python scripts/reference.py
+	.venv/bin/python scripts/arrows.py --svg
+	.venv/bin/python scripts/shell.py
+	.venv/bin/python bench/pages.py
 
 lint:
 	@bash scripts/lint.sh

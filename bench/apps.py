@@ -5,7 +5,7 @@
 A row has app, form (of its communication, empty where there is one only), ranks, nodes, host, version, mode (one of
 MODES), points (a side), loops, heap, runs, pinned (a CPU of its own for each rank), beside (so many neighbours of a kind, "": none) and figures of a loop: seconds (wall time),
 cpu (CPU time of all ranks), mpi and mpi_most (time in MPI, waiting included, the ranks' mean and the largest), share (mpi by seconds).
-Each is the median over runs; NAME_lower and NAME_upper are the quartiles. calls and bytes are what the program counts of its own
+Each is the median over runs; NAME_lower and NAME_upper are the quartiles, seconds_all are the runs. calls and bytes are what the program counts of its own
 calls: those to MPI, and what these send, of all ranks.
 """
 
@@ -172,9 +172,9 @@ def compare(
     return rows
 
 
-def _figures(printed: list[dict[str, str]]) -> dict[str, float]:
+def _figures(printed: list[dict[str, str]]) -> Row:
     """Medians and quartiles of what the runs of a cell printed."""
-    figures: dict[str, float] = {}
+    figures: Row = {"seconds_all": [float(one["seconds"]) for one in printed]}
     times = {key: [float(one[key]) for one in printed] for key in FIGURES}
     times["share"] = [mpi / seconds for mpi, seconds in zip(times["mpi"], times["seconds"], strict=False)]
     for key, values in times.items():
@@ -305,48 +305,6 @@ def show(rows: list[Row]) -> None:
     print_table(titles, words)
 
 
-def plot_applications(rows: list[dict[str, Any]]) -> str:
-    """An SVG of wall time with Nearfield by that of the plain host: a panel for each number of ranks, a row for each application, a mark
-    with quartiles for each host. `rows` as --json writes them, of any number of applications."""
-    from nearfield.plots import FAINT, plt, svg_of
-
-    seconds = {(row["ranks"], row["app"], row["host"], row["mode"]): row for row in rows}
-    names = list(dict.fromkeys(row["app"] for row in rows))
-    ranks = sorted({row["ranks"] for row in rows})
-    hosts = list(dict.fromkeys(row["host"] for row in rows))
-    height = 0.34 * len(names) + 1
-    figure, axes = plt.subplots(1, len(ranks), figsize=(8, height), sharey=True, squeeze=False)
-    for axis, count in zip(axes[0], ranks, strict=False):
-        for index, host in enumerate(hosts):
-            both = [
-                (seconds.get((count, n, host, "plain")), seconds.get((count, n, host, "nearfield")))
-                for n in names
-            ]
-            known = [(place, plain, ours) for place, (plain, ours) in enumerate(both) if plain and ours]
-            ratios = [ours["seconds"] / plain["seconds"] for _, plain, ours in known]
-            low = [
-                ratio - ours["seconds_lower"] / plain["seconds"]
-                for ratio, (_, plain, ours) in zip(ratios, known, strict=False)
-            ]
-            high = [
-                ours["seconds_upper"] / plain["seconds"] - ratio
-                for ratio, (_, plain, ours) in zip(ratios, known, strict=False)
-            ]
-            at = [place + 0.22 * (index - (len(hosts) - 1) / 2) for place, _, _ in known]
-            axis.errorbar(
-                ratios, at, xerr=[low, high], fmt="osD^v"[index % 5], markersize=4, linewidth=1, label=host
-            )
-        axis.axvline(1, color=FAINT, linewidth=1.2)
-        axis.set_xlim(0, None)
-        axis.set_title(f"{count} ranks", fontsize=10)
-        axis.set_xlabel("time with Nearfield / without", fontsize=8)
-        axis.tick_params(labelsize=8)
-    axes[0][0].set_yticks(range(len(names)), names)
-    axes[0][0].invert_yaxis()
-    axes[0][-1].legend(fontsize=7)
-    return svg_of(figure)
-
-
 def main() -> None:
     """Measures, shows and writes what the command line asks for."""
     parser = argparse.ArgumentParser(
@@ -372,10 +330,9 @@ def main() -> None:
     )
     add("--panel", type=at_least(1), default=256, help="matmul: width of the panels of the form bcast")
     add("--heap", choices=("shared", "off"), default=DEFAULT_HEAP)
-    add("--nodes", type=at_least(1), default=1, help="over so many pretended nodes (docs/testing.md)")
+    add("--nodes", type=at_least(1), default=1, help="over so many pretended nodes (docs/dev/testing.md)")
     add("--beside", default="0", help="beside so many busy processes, as `nearfield bench`")
     add("--json", type=Path, help="write the rows")
-    add("--svg", type=Path, help="write a plot")
     asked = parser.parse_args()
     from bench.nodes import over_nodes
     from nearfield.bench import save
@@ -395,8 +352,6 @@ def main() -> None:
         parser.exit(2, f"bench/apps.py: {error}\n")
     show(rows)
     save(rows, asked.json, None, None)
-    if asked.svg:
-        asked.svg.write_text(plot_applications(rows))
 
 
 if __name__ == "__main__":

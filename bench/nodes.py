@@ -1,4 +1,4 @@
-"""Operations over pretended nodes (docs/testing.md), plain and under Nearfield, and what crosses between them.
+"""Operations over pretended nodes (docs/dev/testing.md), plain and under Nearfield, and what crosses between them.
 
     python bench/nodes.py --nodes 2 --delay 20 --ranks 8 --op allreduce,alltoall --sizes 8,64K
 

@@ -16,7 +16,7 @@
 // Remapping goes through the C library's mmap, so that caches of registered memory, which hook it, notice.
 // vfork, posix_spawn and system never come here: their children share or replace all memory anyway. Handlers of
 // pthread_atfork do not run in _Fork, which is interposed therefore; nor in raw system calls, which nobody sees
-// (docs/running.md).
+// (docs/admin.md).
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>

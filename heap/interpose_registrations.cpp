@@ -1,7 +1,7 @@
 // Functions that tie memory to the kernel or to a device, or mark it for children. Each calls the function behind it
 // first, and notes the range if that has succeeded (kept.hpp). They exist for whoever loads their library as any
 // program does; who looks them up in a library's own handle gets the library's, and what that pins is found by its sum
-// or not at all (docs/running.md).
+// or not at all (docs/admin.md).
 #include <sys/mman.h>
 
 #include <cerrno>

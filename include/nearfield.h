@@ -1,7 +1,7 @@
 /* Collectives and messages between processes of one machine, by shared memory, without any MPI.
  *
- * A process joins a group of processes by a callback that exchanges some bytes with the others once, by whatever they
- * have: a store, a socket, an MPI. From then on the group needs nothing but this library. docs/c-api.md has examples.
+ * A process joins a group of processes by a callback that exchanges some bytes with the others, by whatever they have: a
+ * store, a socket, an MPI. From then on the group needs nothing but this library. docs/reference/c-api.md has examples.
  *
  * Forms.    Every collective and message takes a request as its last argument. Where it is NULL the call returns when it
  *           is done. Otherwise it returns at once, and nf_wait() or nf_test() completes it; until then its buffers belong
@@ -87,73 +87,82 @@ typedef struct nf_message {
  * 1 KiB, and not after it has returned. */
 typedef int (*nf_exchange)(void* context, const void* mine, void* all, size_t bytes);
 
-/* Collective over the processes that are to be members: joins them. On failure all members get an error. Processes that
- * meet for the first time do that here, at most three different sets of them. */
+/* Joins a group. Collective over the processes that are to be members; on failure all of them get an error. Processes meet
+ * each other for the first time here, in at most three different sets. */
 int nf_join(int rank, int size, nf_exchange exchange, void* context, nf_group** group);
-/* Local. pre: nothing of the group is under way, or it is broken. */
+/* Frees the group. Local. pre: no call of the group is outstanding, or the group is broken. */
 int nf_close(nf_group* group);
+/* Returns this process's rank in the group. */
 int nf_rank(const nf_group* group);
+/* Returns the number of members. */
 int nf_size(const nf_group* group);
-/* A call that waits longer than that for others ends by NF_TIMEOUT, to within some 50 ms. 0: never, as at first. */
+/* Ends a call that waits longer than that for others by NF_TIMEOUT, to within some 50 ms. 0, the default: never. */
 int nf_set_timeout(nf_group* group, double seconds);
 
+/* Returns the version of the library. */
 const char* nf_version(void);
-/* Of the last call in this thread that has failed; valid until its next failure. */
+/* Returns the text of this thread's last error; valid until its next one. */
 const char* nf_error_text(void);
-/* "died", ... */
+/* Returns the name of a status: "died", ... */
 const char* nf_status_name(int status);
-/* By what the last collective call of this thread without a request was carried, as `nearfield model` names it; "": by
- * nothing, such as a call of one rank. */
+/* Returns the algorithm of this thread's last collective call without a request, as `nearfield model` names it; "" if no
+ * data moved, as in a call of one rank. */
 const char* nf_last_algorithm(void);
-/* Waits of all groups call `look` about every 50 ms, in the thread that waits. It stores 0 to `*end` to let the wait go on;
- * otherwise that ends by NF_INTERRUPTED. NULL: nobody looks. It must not call this library. */
+/* Has waits of all groups call `look` about every 50 ms, in the thread that waits. It stores 0 to `*end` to let the wait go
+ * on; otherwise the wait ends by NF_INTERRUPTED. NULL removes it. It must not call this library. */
 int nf_set_look(void (*look)(void* context, int* end), void* context);
 
-/* Memory that members reach without copies in between, aligned to 64 bytes. (So they do allocations of 32 KiB and more of
+/* Allocates memory that members reach with one copy, aligned to 64 bytes. (Allocations of 32 KiB and more are such memory in
  * programs that run with Nearfield's heap.) Children that are forked share it, and neither allocate nor free there. */
 int nf_alloc(size_t bytes, void** memory);
+/* Frees memory of nf_alloc(). */
 int nf_free(void* memory);
 
 /* ---- collectives. `count`: elements. send == recv means in place, where both have one length; see the calls for others.
  *      Otherwise buffers do not overlap. */
+/* Waits for all members. */
 int nf_barrier(nf_group* group, nf_request** request);
-/* count elements from the root to all. */
+/* Copies count elements from the root to all. */
 int nf_broadcast(nf_group* group, void* buffer, size_t count, nf_type type, int root, nf_request** request);
+/* Combines count elements of all members; all get the result. */
 int nf_allreduce(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_op op,
                  nf_request** request);
-/* recv: of the root only; others may give NULL. */
+/* Combines count elements of all members; the root gets the result, and others may give NULL for recv. */
 int nf_reduce(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_op op, int root,
               nf_request** request);
-/* send: size * count elements; recv: count elements, the rank's own block of the result. In place it comes to the beginning
- * of send. */
+/* Combines size * count elements of all members; each gets the count elements of its own block. In place the block comes to
+ * the beginning of send. */
 int nf_reduce_scatter(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_op op,
                       nf_request** request);
-/* send: count elements; recv: size * count. In place send lies where the rank's block belongs. */
+/* Gathers count elements of each member into size * count elements at all. In place send lies where the rank's block
+ * belongs. */
 int nf_allgather(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_request** request);
-/* The same, to the root only; others may give NULL for recv. */
+/* Gathers count elements of each member into size * count elements at the root; others may give NULL for recv. */
 int nf_gather(nf_group* group, const void* send, void* recv, size_t count, nf_type type, int root,
               nf_request** request);
-/* send: size * count elements of the root, others may give NULL; recv: count. In place the root's recv is its block. */
+/* Gives each member its count elements of the root's size * count; others may give NULL for send. In place the root's recv
+ * is its block. */
 int nf_scatter(nf_group* group, const void* send, void* recv, size_t count, nf_type type, int root,
                nf_request** request);
-/* send, recv: size * count elements, a block for each and from each. */
+/* Exchanges blocks: send and recv have size * count elements, a block for each member and one from each. */
 int nf_alltoall(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_request** request);
-/* The same with blocks of any lengths, in bytes, at any places, in bytes from send and recv: arrays of `size` each, which are
- * not needed after the call. Not in place. Each pair agrees on its lengths. */
+/* Exchanges blocks of any lengths at any places, both in bytes: arrays of `size` each, which the call reads before it
+ * returns. Not in place. Each pair agrees on its lengths. */
 int nf_alltoallv(nf_group* group, const void* send, const size_t* send_bytes, const size_t* send_at, void* recv,
                  const size_t* recv_bytes, const size_t* recv_at, nf_request** request);
 
 /* ---- messages, of `bytes` bytes; tags from 0 on. Those of one sender with one tag come in the order of sending. */
+/* Sends. It is done when the data may be overwritten. */
 int nf_send(nf_group* group, const void* data, size_t bytes, int target, int tag, nf_request** request);
-/* Room for `bytes` bytes; source or tag may be NF_ANY. With a request `message` is not used: nf_wait has it. May be NULL. */
+/* Receives at most `bytes` bytes; source or tag may be NF_ANY. `message` may be NULL; with a request nf_wait() fills it. */
 int nf_receive(nf_group* group, void* room, size_t bytes, int source, int tag, nf_message* message,
                nf_request** request);
 
 /* ---- requests. They are freed when they are found to be done, whether by an error or not, and `*request` is NULL then. A
  *      request that is NULL is done. `message`: of a receive; may be NULL. */
-/* `seconds`: after which NF_TIMEOUT; 0: the group's. */
+/* Waits until a request is done, at most `seconds`, then NF_TIMEOUT; 0: the group's timeout. */
 int nf_wait(nf_request** request, double seconds, nf_message* message);
-/* Looks for up to so many seconds, 0: once. `*done`: 1 or 0. */
+/* Tests a request for up to `seconds`; 0: once. `*done` becomes 1 or 0. */
 int nf_test(nf_request** request, double seconds, int* done, nf_message* message);
 
 #ifdef __cplusplus

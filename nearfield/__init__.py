@@ -1,7 +1,7 @@
 """Nearfield: makes MPI fast inside a node.
 
 `import nearfield` in front of `from mpi4py import MPI` has it serve this process where nobody could preload it
-(docs/running.md); the command's own processes need that not.
+(docs/user/start.md); the command's own processes need that not.
 """
 
 import sys

@@ -12,7 +12,7 @@ from pathlib import Path
 from nearfield import __version__
 
 NAMES = ("libnearfield.so", "libnearfield-heap.so")
-DEFAULT_HEAP = "shared"  # docs/decisions.md says why
+DEFAULT_HEAP = "shared"  # docs/dev/decisions.md says why
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # of a checkout
 IS_CHECKOUT = (ROOT / "CMakeLists.txt").exists()
@@ -157,6 +157,6 @@ def program(name: str) -> Path:
             return path
     if (PACKAGE / "lib").exists():
         raise NotBuilt(
-            f"{name} is not in the wheel: it comes with a build from the source (docs/running.md, Installing)"
+            f"{name} is not in the wheel: it comes with a build from the source (docs/user/start.md, Installing)"
         )
     raise NotBuilt(f"{paths[0]} is not there; {_advice()}")

@@ -69,6 +69,18 @@ def _served(found: Compared) -> list[str]:
     return [f"Nothing was served: {line}." for line in found.unserved]
 
 
+def word(ratios: list[float], seconds: float) -> str:
+    """The verdict in a word: faster, slower, undecided, too short (runs of so many seconds) or too few (runs)."""
+    if seconds < SHORT:
+        return "too short"
+    if len(ratios) < FEW:
+        return "too few"
+    lower, middle, upper = quartiles(ratios)
+    if lower <= 1 <= upper or abs(middle - 1) <= NOTHING:
+        return "undecided"
+    return "slower" if middle > 1 else "faster"
+
+
 def _gain(found: Compared) -> list[str]:
     ratios = {mode: found.ratios(mode) for mode in MODES[1:]}
     if not ratios[BOTH]:
@@ -78,19 +90,20 @@ def _gain(found: Compared) -> list[str]:
     if found.unserved:
         return []
     seconds = quartiles(found.figures(PLAIN, "wall"))[1]
-    if seconds < SHORT:
+    told = word(ratios[BOTH], seconds)
+    if told == "too short":
         return [
             f"Runs of {seconds:.2f} s are too short to tell what is gained: most of that is the job's start."
         ]
-    if rounds < FEW:
+    if told == "too few":
         return [
             f"{rounds} run{'s' * (rounds > 1)} each way cannot show what is gained; 3 and more can (--runs)."
         ]
-    if lower <= 1 <= upper or abs(middle - 1) <= NOTHING:
+    if told == "undecided":
         lines = [
             f"With Nearfield it takes as long, as far as {rounds} runs can show ({middle:.2f} of the time, {lower:.2f}-{upper:.2f})."
         ]
-    elif middle > 1:
+    elif told == "slower":
         lines = [
             f"With Nearfield it takes longer: {middle:.2f} of the time ({lower:.2f}-{upper:.2f}). That is a defect; please report it."
         ]
@@ -148,7 +161,7 @@ def _outputs(found: Compared) -> list[str]:
     if rounded:
         lines += [
             "Outputs: the same, but for last digits. MPI leaves the order of sums open; Nearfield adds in the order of ranks, other",
-            'libraries add pairs first (docs/running.md, "The same results"):',
+            'libraries add pairs first (docs/user/compare.md, "The same results"):',
             *_shown(rounded),
         ]
     if left_out:

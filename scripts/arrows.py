@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Arrows run one way: a folder includes what lies below it in the drawing of docs/architecture.md, and nothing else; modules of
+"""Arrows run one way: a folder includes what lies below it in the drawing of docs/dev/architecture.md, and nothing else; modules of
 the command import each other without a cycle; what a folder of the engine declares is in the namespace of its name; and global
 variables that can change are those that the page names.
 
     arrows.py           fails for each arrow up, folder that the drawing lacks, cycle, declaration in a foreign namespace, and
                         name that two types have, and variable that can change and is not named there
     arrows.py --draw    prints what each folder includes, from the top down
+    arrows.py --svg     writes that as a picture, docs/plots/architecture.svg; the check fails where the picture is another
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DRAWING = "docs/architecture.md"
+DRAWING = "docs/dev/architecture.md"
+PICTURE = "docs/plots/architecture.svg"
 PLACES = ("engine", "heap", "mpi", "tools", "bench")
 SOURCES = (".c", ".cpp", ".h", ".hpp", ".S", ".def")
 # A row of the drawing: `engine/reach, waiting   what they are`.
@@ -35,17 +38,29 @@ Graph = dict[str, dict[str, list[str]]]  # folder, what it includes, the lines t
 
 
 # ---------------------------------------------------------------- folders
-def layers() -> list[str]:
-    """The folders of the drawing, from the top down; on one line from left to right."""
+def drawn() -> dict[str, str]:
+    """The folders of the drawing, from the top down, on one line from left to right, with the words behind them."""
     drawing = (ROOT / DRAWING).read_text().split("## Layers")[1].split("```")[1]
-    found = []
+    found: dict[str, str] = {}
+    own: list[str] = []  # of the last row
+    words = ""
     for line in drawing.splitlines():
-        if not (row := ROW.search(line)):
-            continue
-        first, *others = row[1].split(", ")
-        above = f"{Path(first).parent}/" if "/" in first else ""
-        found += [first, *(above + name for name in others)]
+        behind = re.split(r"\s{2,}", line.strip(" |"))[-1]  # the last column
+        if row := ROW.search(line):
+            first, *others = row[1].split(", ")
+            above = f"{Path(first).parent}/" if "/" in first else ""
+            own = [first, *(above + other for other in others)]
+            words = behind if row.end() < len(line.rstrip()) else ""
+        elif own and "-->" not in line and re.match(r"[\s|\\]{12,}\S", line) and re.search(r"\w", behind):
+            words += f" {behind}"
+        each = words.split("; ")
+        for number, name in enumerate(own):
+            found[name] = each[number] if 1 < len(own) == len(each) else words
     return found
+
+
+def layers() -> list[str]:
+    return list(drawn())
 
 
 def sources() -> list[Path]:
@@ -235,6 +250,48 @@ def variables() -> Iterator[str]:
                 yield f"{path.relative_to(ROOT)}:{line}: {found[1]} is a global variable that {DRAWING} does not name"
 
 
+# ---------------------------------------------------------------- picture
+def reduced(graph: Graph, rows: list[str]) -> list[tuple[str, str]]:
+    """Arrows that no longer way replaces; pre: they run one way."""
+    below: dict[str, set[str]] = {}
+    arrows = []
+    for own in reversed(rows):
+        others = [each for each in rows if each in graph.get(own, {})]
+        by_others = set().union(*(below.get(other, set()) for other in others))
+        arrows += [(own, other) for other in others if other not in by_others]
+        below[own] = by_others | set(others)
+    return arrows
+
+
+def picture(graph: Graph) -> str:
+    """Folders from the top down with what they are, and arcs to what they include, but for those that follow from others."""
+    names = drawn()
+    step, left, top = 24, 190, 44
+    at = {name: top + step * number for number, name in enumerate(names)}
+    height, width = top + step * len(names), 1000
+    parts = []
+    for own, other in reduced(graph, list(names)):
+        deep = left - 14 - min(left - 24, 16 + 6 * (at[other] - at[own]) / step)
+        path = f"M{left - 6} {at[own]} C{deep:.0f} {at[own]} {deep:.0f} {at[other]} {left - 10} {at[other]}"
+        tip = f"M{left - 10} {at[other] - 3} l6 3 l-6 3 z"
+        parts.append(
+            f'<g><title>{escape(own)} includes {escape(other)}</title><path d="{path}" fill="none"/><path d="{tip}"/></g>'
+        )
+    parts += ["</g>"]
+    for name, words in names.items():
+        words = words if len(words) < 110 else words[:108].rsplit(" ", 1)[0] + " ..."
+        parts.append(f'<text x="{left}" y="{at[name] + 4}" font-weight="bold">{escape(name)}</text>')
+        parts.append(f'<text x="{left + 150}" y="{at[name] + 4}">{escape(words)}</text>')
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" font-size="12">',
+        '<style>g g:hover{stroke:#c05a00;fill:#c05a00;stroke-width:3}</style><rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{left}" y="20">An arc leads from a folder to one that it includes; arrows that follow from others are left out.</text>',
+        '<g fill="#1b6ca8" stroke="#1b6ca8">',
+        *parts,
+        "</svg>\n",
+    ])  # fmt: skip
+
+
 # ---------------------------------------------------------------- commands
 def draw(graph: Graph, rows: list[str]) -> None:
     for name in [*rows, *sorted(graph.keys() - set(rows))]:
@@ -258,13 +315,19 @@ def main(arguments: list[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draw", action="store_true")
+    parser.add_argument("--svg", action="store_true")
     asked = parser.parse_args(arguments)
     rows = layers()
     graph = includes(rows)
     if asked.draw:
         draw(graph, rows)
         return 0
+    if asked.svg:
+        (ROOT / PICTURE).write_text(picture(graph))
+        return 0
     wrong = [*arrows_up(graph, rows), *foreign(rows), *alike(), *variables()]
+    if not wrong and (ROOT / PICTURE).read_text() != picture(graph):
+        wrong = [f"{PICTURE} is not what folders include; run scripts/arrows.py --svg"]
     wrong += [f"{DRAWING} draws {name}, which is not there" for name in rows if name not in graph]
     if cycle := cycle_in(imports()):
         wrong.append("; ".join(f"nearfield/{a}.py imports {b}" for a, b in pairwise(cycle)))

@@ -27,7 +27,7 @@ namespace early {
 // In the order of LogLevel.
 inline constexpr const char* log_levels[] = {"off", "error", "warn", "info", "debug"};
 inline constexpr SettingText log{"NEARFIELD_LOG", "warn", Decides::each_rank,
-                                 "what is written to standard error: `off`, `error`, `warn`, `info`, `debug`"};
+                                 "messages on standard error: `off`, `error`, `warn`, `info`, `debug`"};
 // Returns the index of a level; -1: the text is none.
 inline int log_level(const char* text) {
   for (int i = 0; i < int(sizeof log_levels / sizeof *log_levels); ++i)
@@ -37,49 +37,50 @@ inline int log_level(const char* text) {
 
 inline constexpr SettingText log_file{
     "NEARFIELD_LOG_FILE", "", Decides::each_rank,
-    "files that the log is written to instead of standard error: a path in which `%h` stands for the host, `%p` for "
-    "the "
-    "process and `%r` for the rank in MPI_COMM_WORLD (`unknown` until MPI_Init is through). Where a file cannot be "
-    "opened the log stays on standard error, which is told why"};
+    "files for the log instead of standard error: a path in which `%h` is the host, `%p` the process and "
+    "`%r` the rank in MPI_COMM_WORLD (`unknown` before MPI_Init has returned). If a file cannot be "
+    "opened, the log stays on standard error and says why"};
 
-inline constexpr SettingText outcome{"NEARFIELD_OUTCOME", "", Decides::each_rank,
-                                     "set by `nearfield run`: the file in which each process of this node leaves "
-                                     "whether it is served, and why not"};
+inline constexpr SettingText outcome{
+    "NEARFIELD_OUTCOME", "", Decides::each_rank,
+    "a file in which each process of this node records whether it is served, and why not; `nearfield run` "
+    "sets it"};
 
 inline constexpr SettingText libraries{"NEARFIELD_LIBDIR", "", Decides::each_rank,
-                                       "where the libraries are; default: beside libnearfield.so"};
+                                       "the directory of the libraries; default: beside libnearfield.so"};
 
 // Both are read before the first call of MPI, when its functions are bound.
 inline constexpr SettingText record{
     "NEARFIELD_RECORD", "", Decides::each_rank,
-    "a directory, in which each rank writes what its calls of MPI did, by place, communicator and length "
-    "(`nearfield run --report` sets it, and makes a page of the files)"};
+    "a directory, in which each rank records its MPI calls by place, communicator and length. `nearfield "
+    "run --report` sets it and makes a page of the files"};
 inline constexpr SettingText trace{
     "NEARFIELD_TRACE", "", Decides::each_rank,
-    "a file, in which each rank writes its last calls one by one, as Chrome and Perfetto read them, at most 65536 of a "
-    "thread; `%r` is the rank, `%p` the process, `%h` the host, and one of the first two has to be there"};
+    "a file for each rank, in which it writes its last calls one by one, for Chrome and Perfetto; at most "
+    "65536 of a thread. `%r` is the rank, `%p` the process, `%h` the host; the path needs `%r` or `%p`"};
 
 inline constexpr SettingText stats_file{
     "NEARFIELD_STATS_FILE", "", Decides::each_rank,
-    "a file, in which each rank writes its statistics as JSON at the end (`nearfield plan --job` reads them); `%r` is "
-    "the rank, `%p` the process, `%h` the host, and one of the first two has to be there. Where it cannot be written "
-    "the log says why"};
+    "a file for each rank, in which it writes its statistics as JSON at the end (`nearfield stats` and "
+    "`nearfield plan --job` read them). `%r` is the rank, `%p` the process, `%h` the host; the path needs "
+    "`%r` or `%p`. If it cannot be written, the log says why"};
 
 inline constexpr SettingText shm{"NEARFIELD_SHM", "on", Decides::each_rank,
                                  "where /dev/shm has little room, memory that the host MPI creates there is a memfd, "
                                  "so that it starts in containers "
-                                 "with 64 MB or less (docs/running.md); `off`: it stays a file"};
+                                 "with 64 MB or less (docs/user/containers.md); `off`: it stays a file"};
 
 inline constexpr const char* heaps[] = {"shared", "off"};
 inline constexpr SettingText heap{
     "NEARFIELD_HEAP", "shared", Decides::the_heap,
-    "what `nearfield run` preloads: `shared`, or `off` for the program's own heap. Where libnearfield-heap.so is "
-    "preloaded by hand, `off` switches it off. It is off by itself where address space is limited (`ulimit -v`), "
-    "vm.overcommit_memory is 2, /proc is missing, under sanitizers, Valgrind and musl"};
+    "the heap that `nearfield run` preloads: `shared`, or `off` for the program's own. With "
+    "libnearfield-heap.so preloaded by hand, `off` switches it off. It switches itself off where address "
+    "space is limited (`ulimit -v`), vm.overcommit_memory is 2, /proc is missing, and under sanitizers, "
+    "Valgrind and musl"};
 
 inline constexpr SettingText heap_keep{
     "NEARFIELD_HEAP_KEEP", "", Decides::the_heap,
-    "bytes of freed blocks that the shared heap keeps for reuse, a plain number; default: 256 MiB, at most 1/16 of "
+    "freed bytes that the shared heap keeps for reuse, a plain number; default: 256 MiB, at most 1/16 of "
     "memory"};
 
 // Accepts digits alone, while strtoull would accept more. Leaves `bytes` as it is if the text is wrong.

@@ -62,7 +62,7 @@ double net_messages(const HierarchyShape& s, int lanes, double messages, double 
 // Dissemination.
 double net_barrier(const HierarchyShape& s) { return rounds(s) * net_messages(s, 1, 1, 0); }
 
-// A binomial tree whatever the length: what hosts do in calls that do not block (measured: docs/network-model.md).
+// A binomial tree whatever the length: what hosts do in calls that do not block (measured: docs/dev/network-model.md).
 double net_bcast(const HierarchyShape& s, int lanes, double bytes) {
   return rounds(s) * net_messages(s, lanes, 1, bytes);
 }

@@ -1,9 +1,9 @@
 // Copy buffers by age.
 //
 // A store to a line that another core's private cache holds waits for that core; once the line has moved to the shared
-// cache it costs a sixth (docs/decisions.md). So memory that one core writes after others have read it is taken here:
-// buffers rotate over a span of about twice the private cache, so that each is unused for as long as possible before it
-// is written again. A process has one span for all its peers.
+// cache it costs a sixth (docs/dev/decisions.md). So memory that one core writes after others have read it is taken
+// here: buffers rotate over a span of about twice the private cache, so that each is unused for as long as possible
+// before it is written again. A process has one span for all its peers.
 //
 // The first take allocates the memory, since a process that sends nothing needs none. If that fails, no later one
 // tries.

@@ -5,7 +5,7 @@
 //   WISH = WORD { "," WORD }                           an info key holds one
 //   WORD = "bandwidth" | "latency" | "capacity" | "local" | NUMBER | "interleave" | "max=" SIZE | "forced"
 //
-// docs/placement.md explains the words, and the order in which memory that does not fit falls back.
+// docs/reference/placement.md explains the words, and the order in which memory that does not fit falls back.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -8,7 +8,7 @@
 // alternately together with the right to write (migratory sharing: Stenstrom, Brorsson, Sandberg, ISCA 1993), and a
 // store finds it at home. A store to a line that only the other side has read waits for that side, or the line has to
 // rest first. 64 KiB, Zen 4, far: 1.4 us for filling a buffer that came back, 30 for one that is filled again and again
-// (docs/decisions.md).
+// (docs/dev/decisions.md).
 //
 // Of each member up to `most` bytes are held, the oldest go back to their owner.
 //

@@ -147,105 +147,104 @@ using enum Decides;
 
 constexpr SettingRow rows[] = {
     {{"NEARFIELD", "on", any_rank,
-      "`off` passes every call to the host; off in one rank of a communicator is off in all"},
+      "`off` hands every call to the host MPI. `off` in one rank of a communicator counts for all"},
      into<&Settings::enabled>},
     {early::log, {read_log_level}},
     {early::log_file, {anything}},
     {{"NEARFIELD_STATS", "0", each_rank,
-      "`1`: the first rank prints, at the end, calls, bytes and time per operation, how many went to the host and "
-      "why, and what its memory is taken by; `all`: every rank does"},
+      "`1`: the first rank prints statistics at the end: calls, bytes and time of each operation, the calls "
+      "that went to the host with the reasons, and the memory in use. `all`: every rank prints them"},
      into<&Settings::stats>},
     {early::stats_file, {file_of_each<&Settings::stats_file>}},
     {early::record, into<&Settings::record>},
     {early::trace, {file_of_each<&Settings::trace>}},
     {{"NEARFIELD_CHECK", "0", first_rank,
-      "`1`: ranks compare collective, root, operator, type and length before every call; a difference is an error that "
-      "names two ranks and their calls"},
+      "`1`: before every call, ranks compare collective, root, operator, type and length. A difference is "
+      "an error that names two ranks and their calls"},
      into<&Settings::check>},
     {{"NEARFIELD_ALGORITHM", "", first_rank,
-      "`allreduce:partitioned` forces an algorithm where it applies (several: they are tried against each other), "
-      "`alltoall:^slots` excludes one; sentences are separated by `;`, names by `,`. `nearfield info --all` lists the "
-      "names"},
+      "`allreduce:partitioned` forces an algorithm wherever it applies; of several, trials choose. "
+      "`alltoall:^slots` excludes one. `;` separates operations, `,` names. `nearfield info --all` lists "
+      "the names"},
      into<&Settings::algorithm>},
     {{"NEARFIELD_CHOOSE", "trial", first_rank,
-      "how algorithms are chosen: `model`, by the cost model alone; `trial`, starting from it, by trials among the "
-      "calls of each size, which go on; `file`, by what `nearfield tune` has written, else by the model"},
+      "how algorithms are chosen. `model`: by the cost model alone. `trial`: by the cost model first, then "
+      "by trials among the program's calls of each size. `file`: by the file of `nearfield tune`, else by "
+      "the model"},
      into<&Settings::choosing>},
     {{"NEARFIELD_TUNED", "", first_rank,
-      "the file for `NEARFIELD_CHOOSE=file`; default: what `nearfield tune` has stored in "
+      "the file for `NEARFIELD_CHOOSE=file`; default: the one that `nearfield tune` has stored in "
       "`$XDG_CACHE_HOME/nearfield`"},
      into<&Settings::tuned>},
     {{"NEARFIELD_REPRODUCIBLE", "0", first_rank,
-      "`1`: reductions of floating-point numbers over several nodes combine operands in rank order whatever the "
-      "placement, with the same bits as on one node; as many times the bytes cross as a node has ranks"},
+      "`1`: reductions of floating-point numbers over several nodes combine operands in rank order, so they "
+      "give the same bits for every placement. More bytes cross: as many times as a node has ranks"},
      into<&Settings::reproducible>},
     {{"NEARFIELD_STALL_SECONDS", "60", each_rank,
-      "a wait that lasts longer writes a hang report: one report of where all ranks of the node are, and what seems to "
-      "keep "
-      "them (docs/running.md); `0`: never"},
+      "a wait that lasts longer writes a hang report, which says where all ranks of the node are and what "
+      "seems to block them (docs/user/troubleshooting.md). `0`: never"},
      into<&Settings::stall_seconds>},
     {{"NEARFIELD_STALL_SIGNAL", "", each_rank,
-      "a signal that writes a hang report at once, `USR1`, `USR2`, `QUIT`, `WINCH` or a number; a handler of the "
-      "program's "
-      "is "
-      "never replaced"},
+      "a signal that writes a hang report at once: `USR1`, `USR2`, `QUIT`, `WINCH` or a number. Nearfield "
+      "never replaces a handler of the program"},
      into<&Settings::stall_signal>},
     {{"NEARFIELD_REACH", "", each_rank,
-      "ways of reaching a peer's memory to leave out: `^mapped` (segment and shared heap), `^heap`, `^xpmem`, `^cma`"},
+      "ways of reaching a peer's memory that are not used: `^mapped` (segment and shared heap), `^heap`, "
+      "`^xpmem`, `^cma`"},
      {ways}},
     {{"NEARFIELD_MEMORY", "", each_rank,
-      "on which NUMA nodes memory lies: `COMPONENT:WORD,WORD` with `;` in between. Components are `fastboxes`, "
-      "`copy-buffers`, `windows`, `heap`, `control`, `alloc-mem` and `all`; words `bandwidth`, `latency`, `capacity`, "
-      "`local`, numbers of nodes, `interleave`, `max=SIZE` and `forced` (docs/placement.md)"},
+      "the NUMA nodes of memory: `COMPONENT:WORD,WORD`, separated by `;`. Components are `fastboxes`, "
+      "`copy-buffers`, `windows`, `heap`, `control`, `alloc-mem` and `all`. Words are `bandwidth`, "
+      "`latency`, `capacity`, `local`, numbers of nodes, `interleave`, `max=SIZE` and `forced` "
+      "(docs/reference/placement.md)"},
      {placement}},
     {early::heap, {heap}},
     {early::heap_keep, {heap_keep}},
     {early::shm, {shm}},
     {{"NEARFIELD_MACHINE", "", first_rank,
-      "file with the figures of the machine that algorithms are chosen by; default: what ranks or `nearfield model "
-      "--calibrate` have stored in `$XDG_CACHE_HOME/nearfield` for this CPU, else built-in figures. Its `span` and "
-      "`own` (bytes over which copy buffers rotate, and of a core's private cache) are taken from the system unless "
-      "given"},
+      "a file with the figures of the machine, by which algorithms are chosen; default: the one that ranks "
+      "or `nearfield model --calibrate` have stored in `$XDG_CACHE_HOME/nearfield` for this CPU, else "
+      "built-in figures. `span` (bytes over which copy buffers rotate) and `own` (bytes of a core's private "
+      "cache) come from the system unless the file has them"},
      {machine}},
     {{"NEARFIELD_MESSAGES", "on", any_rank,
-      "`off` leaves point to point to the host, and collectives that overlap other calls; off in one rank is off in "
-      "all"},
+      "`off` leaves point-to-point calls to the host, and collectives that overlap other calls. `off` in "
+      "one rank counts for all"},
      into<&Settings::messages>},
     {{"NEARFIELD_PROTOCOL", "auto", each_rank,
-      "how messages travel, where it is possible: `queue` (no fastboxes), `fastbox` (from the first message of a pair "
-      "on), and for large ones `copy-buffers`, `cma` or `mapped`; where a message cannot go that way it goes by copy "
-      "buffers"},
+      "the protocol of messages, where it is possible: `queue` (no fastboxes), `fastbox` (from a pair's "
+      "first message on), and for long messages `copy-buffers`, `cma` or `mapped`. A message that cannot "
+      "use it uses copy buffers"},
      into<&Settings::protocol>},
     {{"NEARFIELD_PUBLISH", "auto", each_rank,
-      "how short messages of several cache lines are handed over, by the setting of the rank that sends: `keep` leaves "
-      "the lines with it, `ahead` has a receiver that waits ask for some of them before they are there, `demote` sends "
-      "them to the shared cache (CLDEMOTE, Intel from Sapphire Rapids on; elsewhere it does nothing). By default "
-      "`demote` where the processor can, else `ahead` up to four lines and `keep` beyond; `keep` where ranks outnumber "
+      "how a sender publishes short messages of several cache lines. `keep`: the lines stay with the "
+      "sender. `ahead`: a waiting receiver requests some lines before they are written. `demote`: the "
+      "sender moves them to the shared cache (CLDEMOTE, Intel from Sapphire Rapids on). `auto`: `demote` if "
+      "the processor has it, else `ahead` up to four lines and `keep` beyond; `keep` with more ranks than "
       "CPUs"},
      into<&Settings::publishing>},
     {{"NEARFIELD_EAGER", "16384", each_rank,
-      "bytes up to which a send never waits for its receiver, whatever that does: without a copy buffer such a message "
-      "travels with its envelope"},
+      "bytes up to which a send never waits for its receiver. Without a copy buffer such a message travels "
+      "with its envelope"},
      into<&Settings::eager_bytes>},
     {{"NEARFIELD_DEFER", "8", first_rank,
-      "so many collective calls of a communicator that the program has made the host serves before it gets memory of "
-      "its own for them; `0`: none"},
+      "the host serves so many first collective calls of a communicator that the program makes; then "
+      "Nearfield allocates memory for it. `0`: none"},
      into<&Settings::deferred_calls>},
     {{"NEARFIELD_WAIT", "auto", each_rank,
-      "`spin`, `yield` or `sleep` instead of what the number of ranks and CPUs suggests"},
+      "how ranks wait: `spin`, `yield` or `sleep`; `auto`: by the numbers of ranks and CPUs"},
      into<&Settings::wait>},
     {{"NEARFIELD_PROGRESS", "calls", each_rank,
-      "`thread`: each rank has a thread that keeps messages and collectives of its own going while the program "
-      "computes, "
-      "on a CPU that no rank uses where there is one, else now and then; it leaves what the host carries to the host"},
+      "`thread`: each rank has a thread that progresses its messages and collectives while the program "
+      "computes, on a CPU that no rank uses if there is one, else now and then. It does not progress the "
+      "host"},
      into<&Settings::progress>},
     {{"NEARFIELD_MEETING", "auto", first_rank,
-      "how all ranks of a communicator wait for each other: `flags`, a line of each; `tree`, along the tree of caches "
-      "and packages; `gate`, one counter. By default flags up to 8 ranks (16 that share a last-level cache), a tree "
-      "above, the gate where ranks outnumber CPUs"},
+      "how all ranks of a communicator wait for each other: `flags`, a line for each rank; `tree`, along "
+      "caches and packages; `gate`, one counter. `auto`: flags up to 8 ranks (16 that share a last-level "
+      "cache), a tree above, the gate with more ranks than CPUs"},
      into<&Settings::meeting>},
-    {{"NEARFIELD_NODE", "", each_rank,
-      "pretend that the process lives on a node of this name; for tests of multi-node behaviour"},
+    {{"NEARFIELD_NODE", "", each_rank, "the process pretends to be on a node of this name; for tests of several nodes"},
      into<&Settings::node>},
     {early::libraries, {anything}},
     {early::outcome, {anything}},

@@ -1,6 +1,6 @@
 // Every setting of Nearfield. A setting is a row of one table (settings.cpp): environment variable, default, whose
-// value counts, help and parser. Errors, `nearfield info` and docs/settings.md derive from the rows. Settings are read
-// once per process.
+// value counts, help and parser. Errors, `nearfield info` and docs/reference/settings.md derive from the rows. Settings
+// are read once per process.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -65,7 +65,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     add(
         "--loop",
         default=OWN_LOOP,
-        help=f"how calls follow each other, some of {', '.join(LOOPS)}: as programs make them, or as other benchmarks do, on buffers that nobody touches (docs/results.md)",
+        help=f"how calls follow each other, some of {', '.join(LOOPS)}: as programs make them, or as other benchmarks do, on buffers that nobody touches (docs/dev/measuring.md)",
     )
     add(
         "--short",

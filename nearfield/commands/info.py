@@ -14,7 +14,9 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="also memory, all settings, figures of the machine, algorithms"
     )
     parser.add_argument(
-        "--settings", action="store_true", help="print the settings only, as docs/settings.md has them"
+        "--settings",
+        action="store_true",
+        help="print the settings only, as docs/reference/settings.md has them",
     )
 
 

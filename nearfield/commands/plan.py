@@ -1,5 +1,5 @@
 """Plans memory: what Nearfield takes, and where it should lie. Says what fits where on a node, and what placement is advised
-(docs/placement.md).
+(docs/reference/placement.md).
 """
 
 from __future__ import annotations

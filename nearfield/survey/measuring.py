@@ -155,9 +155,7 @@ class Survey:
 
     def remarks(self) -> list[str]:
         """What is to be said before it begins."""
-        without = (
-            f"no calls are measured with {', '.join(self.without)}: {NO_WORKER} (docs/running.md, Installing)"
-        )
+        without = f"no calls are measured with {', '.join(self.without)}: {NO_WORKER} (docs/user/start.md, Installing)"
         return [
             *["there is no MPI, so no calls are measured"] * (not self.hosts),
             *[without] * bool(self.without),

@@ -3,7 +3,7 @@
     import nearfield.torch
     torch.distributed.init_process_group("nearfield")
 
-docs/torch.md says what is carried and how. groups.py is what torch.distributed makes of the name, calls.py what it calls of that, work.py
+docs/reference/torch.md says what is carried and how. groups.py is what torch.distributed makes of the name, calls.py what it calls of that, work.py
 what calls return, tensors.py how the C API takes tensors.
 """
 

@@ -201,9 +201,9 @@ def test_info_is_valid_json_and_tells_why() -> None:
 
 
 def test_the_documentation_has_the_settings_as_they_are() -> None:
-    table = nearfield("info", "--settings").stdout.strip()
-    assert table.count("\n") > 15
-    assert table in (ROOT / "docs/settings.md").read_text()
+    rows = nearfield("info", "--settings").stdout.strip().splitlines()[2:]
+    page = (ROOT / "docs/reference/settings.md").read_text()
+    assert len(rows) > 15 and not [row for row in rows if row not in page]
 
 
 def test_the_command_knows_every_operation() -> None:
@@ -217,54 +217,58 @@ def test_run_knows_its_heaps() -> None:
     assert "libnearfield-heap.so" in nearfield("run", "sh", "-c", "echo $LD_PRELOAD").stdout
 
 
-def test_the_table_of_statistics_is_what_their_rows_say(tmp_path: Path) -> None:
-    for file in ("mpi/statistics.def", "docs/settings.md", "scripts/statistics_table.py"):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / file, tmp_path / file)
-    rows = tmp_path / "mpi/statistics.def"
-    for text, status in (
-        (rows.read_text(), 0),
-        (rows.read_text().replace("fastboxes that were made", "?"), 1),
-    ):
-        rows.write_text(text)
-        words = [sys.executable, str(tmp_path / "scripts/statistics_table.py"), "--check"]
-        done = subprocess.run(words, capture_output=True, text=True)
-        assert done.returncode == status and ("run scripts" in done.stderr) == bool(status), done.stderr
-
-
-def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
-    def check(root: Path) -> subprocess.CompletedProcess:
-        words = [sys.executable, str(root / "scripts/calls.py"), "--check"]
-        return subprocess.run(words, capture_output=True, text=True)
-
-    assert check(ROOT).returncode == 0, check(ROOT).stderr
-    tables = (
+def test_tables_of_the_reference_follow_their_sources(tmp_path: Path) -> None:
+    sources = (
         "mpi/functions.toml",
         "mpi/functions.def",
         "mpi/statistics.def",
-        "docs/calls.md",
-        "scripts/calls.py",
+        "engine/settings/settings.cpp",
+        "engine/base/early_settings.hpp",
+        "include/nearfield.h",
+        "scripts/reference.py",
         "scripts/functions.py",
     )
-    for table in tables:
-        (tmp_path / table).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / table, tmp_path / table)
-    assert check(tmp_path).returncode == 0
+    for file in (
+        *sources,
+        *(f"docs/reference/{page.name}" for page in (ROOT / "docs/reference").glob("*.md")),
+    ):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+
+    def check() -> subprocess.CompletedProcess:
+        words = [sys.executable, str(tmp_path / "scripts/reference.py"), "--check"]
+        return subprocess.run(words, capture_output=True, text=True)
+
+    assert check().returncode == 0, check().stderr
     # What is new must be described, and the page be written again.
-    for table, old, new, complaint in (
-        ("mpi/functions.toml", '"Probe ', '"Probing Probe ', "run scripts/calls.py"),
+    for file, old, new, complaint in (
+        ("mpi/functions.toml", '"Probe ', '"Probing Probe ', "calls.md"),
         (
             "mpi/functions.def",
             "BLOCKING(File_open, ",
             "BLOCKING(Novel, int,)\nBLOCKING(File_open, ",
             "MPI_Novel",
         ),
-        ("mpi/statistics.def", '"switched off"', '"a novelty"', "run scripts/calls.py"),
-        ("docs/calls.md", "`Bcast`", "`Bcasts`", "run scripts/calls.py"),
+        ("mpi/statistics.def", '"switched off"', '"a novelty"', "calls.md"),
+        ("mpi/statistics.def", "fastboxes created", "?", "statistics.md"),
+        (
+            "engine/settings/settings.cpp",
+            '"NEARFIELD_EAGER", "16384"',
+            '"NEARFIELD_EAGER", "1"',
+            "settings.md",
+        ),
+        (
+            "engine/base/early_settings.hpp",
+            '"NEARFIELD_LOG", "warn"',
+            '"NEARFIELD_LOG", "off"',
+            "settings.md",
+        ),
+        ("include/nearfield.h", "nf_barrier(", "nf_meet(", "c-api.md"),
+        ("docs/reference/calls.md", "`Bcast`", "`Bcasts`", "run scripts/reference.py"),
     ):
-        text = (tmp_path / table).read_text()
+        text = (tmp_path / file).read_text()
         assert old in text
-        (tmp_path / table).write_text(text.replace(old, new, 1))
-        done = check(tmp_path)
+        (tmp_path / file).write_text(text.replace(old, new, 1))
+        done = check()
         assert done.returncode == 1 and complaint in done.stderr, done.stderr
-        (tmp_path / table).write_text(text)
+        (tmp_path / file).write_text(text)

@@ -8,7 +8,7 @@ import pytest
 
 from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, Run
 from nearfield.sameness import compare_outputs
-from nearfield.verdict import verdict
+from nearfield.verdict import verdict, word
 from tests.command.calling import COMMAND, nearfield
 from tests.mpi.jobs import HOSTS, compile_c, hosts
 
@@ -213,3 +213,9 @@ def test_what_runs_cannot_show_is_not_claimed() -> None:
     times = {mode: [1.0, 2.0, 0.5] for mode in MODES} | {BOTH: [0.5, 2.2, 0.9]}
     lines = verdict(compared(times))
     assert any("as far as 3 runs can show" in line for line in lines), lines
+
+
+def test_the_verdict_in_a_word() -> None:
+    assert word([0.8, 0.9, 0.95], 2) == "faster" and word([1.05, 1.1, 1.3], 2) == "slower"
+    assert word([0.9, 0.95, 1.1], 2) == "undecided" and word([0.99, 0.995, 0.998], 2) == "undecided"
+    assert word([0.5, 0.5, 0.5], 0.9) == "too short" and word([0.5, 0.5], 2) == "too few"

@@ -1,7 +1,7 @@
 """What containers take away from a job: never does Nearfield fail where the plain host runs.
 
 A container is made of what it consists of: namespaces (unshare), mounts, denied system calls (programs/deny.c), dropped
-capabilities; around the whole job, or around each rank. docs/running.md has a table of what is found here.
+capabilities; around the whole job, or around each rank. docs/user/containers.md has a table of what is found here.
 """
 
 import functools

@@ -33,8 +33,8 @@ nearfield: rank 0 of 2
   always the host's                  calls       seconds
   MPI_Comm_dup                           1 *
   memory                            in_use  in_use_at_most         asked        placed     elsewhere       unknown
-  messages_by_the_queue                       1  messages and notes about them that were sent by the receiver's queue
-  ranks_of_the_node                           2  ranks that messages of Nearfield's reach
+  messages_by_the_queue                       1  messages and control records sent through the receiver's queue
+  ranks_of_the_node                           2  ranks that Nearfield's messages reach
   windows                                     1  windows that Nearfield serves
 """
 

@@ -144,7 +144,7 @@ def test_other_pythons_take_it(wheel: Path, tmp_path: Path, python: Path) -> Non
 @pytest.mark.full
 @pytest.mark.parametrize("python", OTHER_PYTHONS, ids=lambda path: path.parts[-3])
 def test_from_an_empty_directory_to_the_end_of_a_job(wheel: Path, tmp_path: Path, python: Path) -> None:
-    """As the README says it, with everything else from PyPI."""
+    """As docs/user/start.md says it, with everything else from PyPI."""
     if tuple(map(int, python.parts[-3].split(".")[:2])) < (3, 9):
         pytest.skip("too old")
     subprocess.run([str(python), "-m", "venv", "venv"], cwd=tmp_path, check=True)

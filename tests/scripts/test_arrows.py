@@ -26,7 +26,7 @@ DRAWING = """# Architecture
 `heap::pages`.
 """
 TREE = {
-    "docs/architecture.md": DRAWING,
+    "docs/dev/architecture.md": DRAWING,
     "tools/tool.cpp": '#include "engine/team/team.hpp"\n',
     "mpi/shim/handles/types.hpp": '#include "mpi/shim/shim.hpp"\n#include "engine/base/log.hpp"\n',
     "mpi/shim/shim.hpp": '#include "mpi/shim/handles/types.hpp"\n',
@@ -47,6 +47,8 @@ def arrows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(module, "ROOT", tmp_path)
     for name, text in TREE.items():
         write(module, name, text)
+    write(module, module.PICTURE, "")
+    assert module.main(["--svg"]) == 0
     return module
 
 
@@ -67,19 +69,34 @@ def test_arrows_down_pass(arrows: ModuleType) -> None:
     assert arrows.main([]) == 0
 
 
+def test_the_picture_has_the_arrows(arrows: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """But for those that follow from others."""
+    drawn = (arrows.ROOT / arrows.PICTURE).read_text()
+    assert "tools includes engine/team" in drawn and "engine/team includes engine/fibers" in drawn
+    write(arrows, "tools/x.cpp", '#include "engine/fibers/fiber.hpp"\n')
+    assert arrows.main([]) == 0
+    assert "is not what folders include" in refused(
+        arrows, capsys, "mpi/shim/x.hpp", '#include "engine/team/team.hpp"\n'
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
         ("engine/base/x.cpp", '#include "engine/team/team.hpp"', "engine/base includes engine/team"),
         ("engine/base/x.cpp", '  #  include "heap/heap.cpp"  // why', "engine/base includes heap"),
         ("engine/fibers/x.hpp", '#include "engine/team/team.hpp"', "engine/fibers includes engine/team"),
-        ("engine/base/x.hpp", '#include "docs/architecture.md"', "engine/base includes docs"),
+        ("engine/base/x.hpp", '#include "docs/dev/architecture.md"', "engine/base includes docs"),
         (
             "engine/new/x.hpp",
             "namespace nearfield::new_one {}",
-            "engine/new: docs/architecture.md does not draw it",
+            "engine/new: docs/dev/architecture.md does not draw it",
         ),
-        ("docs/architecture.md", DRAWING.replace("programs", "programs\n   bench    more"), "draws bench"),
+        (
+            "docs/dev/architecture.md",
+            DRAWING.replace("programs", "programs\n   bench    more"),
+            "draws bench",
+        ),
     ],
     ids=["folder", "spaces", "same row", "elsewhere", "not drawn", "not there"],
 )

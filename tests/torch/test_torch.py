@@ -1,5 +1,5 @@
 """nearfield.torch in jobs of PyTorch ranks (worker.py), against gloo and by definition. They need PyTorch, which `make setup` does not
-install: `make test-torch`, docs/testing.md."""
+install: `make test-torch`, docs/dev/testing.md."""
 
 import os
 

@@ -5,7 +5,7 @@
 //      entered         has returned       \-> unavailable: the host serves every call
 //
 // While it is starting, the host serves calls that it makes itself. A rank that cannot take part still joins the calls
-// that create teams, so that all members fall back to the host (law 7 of docs/architecture.md).
+// that create teams, so that all members fall back to the host (law 7 of docs/dev/architecture.md).
 //
 // Threads: start_mutex for the beginning, first_use for a communicator's first state; the state of a communicator
 // changes afterwards only in calls that MPI lets one thread make at a time.

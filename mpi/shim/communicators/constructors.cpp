@@ -1,6 +1,7 @@
 // Constructors of communicators from a parent, and MPI_Comm_free: the host makes them, we compute the child's context
-// (communicator.hpp) from what all its ranks know (law 1 of docs/architecture.md). Failed calls are not counted. MPI
-// lets one thread at a time make a child of a communicator, except by MPI_Comm_create_group, which counts under a lock.
+// (communicator.hpp) from what all its ranks know (law 1 of docs/dev/architecture.md). Failed calls are not counted.
+// MPI lets one thread at a time make a child of a communicator, except by MPI_Comm_create_group, which counts under a
+// lock.
 #include <algorithm>
 #include <atomic>
 #include <mutex>

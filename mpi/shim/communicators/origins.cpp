@@ -6,9 +6,9 @@
 //   MPI_Intercomm_create, MPI_Comm_accept, MPI_Comm_connect, MPI_Comm_join
 //       two parents: a number that the first rank of the first group makes, broadcast to both groups by the host
 //
-// All ranks decide alike (law 1 of docs/architecture.md): if all processes are of our MPI_COMM_WORLD, all of them run
-// Nearfield and make these calls, even those whose messages the host serves; otherwise all see that, and there is no
-// context. Nor is there one for communicators from sessions while MPI's world is not initialised.
+// All ranks decide alike (law 1 of docs/dev/architecture.md): if all processes are of our MPI_COMM_WORLD, all of them
+// run Nearfield and make these calls, even those whose messages the host serves; otherwise all see that, and there is
+// no context. Nor is there one for communicators from sessions while MPI's world is not initialised.
 #include <algorithm>
 #include <atomic>
 #include <map>

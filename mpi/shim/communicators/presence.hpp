@@ -5,7 +5,7 @@
 // name (engine/team/presence.hpp) before the host's MPI_Init, which synchronises, and look for all names after it:
 // if one is missing, all stay out and the host serves the whole job.
 //
-// The answer is the same on all ranks (law 1 of docs/architecture.md) if they share a node, which the launcher's
+// The answer is the same on all ranks (law 1 of docs/dev/architecture.md) if they share a node, which the launcher's
 // variables say, as they name the job. Otherwise a rank that has waited long in that first call looks for processes of
 // its job that run without Nearfield, and ends the job with an error that names them.
 #pragma once

@@ -1,6 +1,6 @@
-// Fault tolerance (ULFM, law 8 of docs/architecture.md): MPIX_Comm_revoke must end all waits in a communicator, on all
-// ranks, and the host does not see those that are inside Nearfield. So revocation is published in shared memory: to the
-// team by a word in its member's block, to messages by their contexts.
+// Fault tolerance (ULFM, law 8 of docs/dev/architecture.md): MPIX_Comm_revoke must end all waits in a communicator, on
+// all ranks, and the host does not see those that are inside Nearfield. So revocation is published in shared memory: to
+// the team by a word in its member's block, to messages by their contexts.
 //
 //   rank that revokes                    ranks that wait
 //   host.Comm_revoke                     in a collective: reads the members' words now and then (Team::revoked)

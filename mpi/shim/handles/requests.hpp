@@ -1,7 +1,7 @@
 // Our requests, as handles of each host's form, and their statuses.
 //
 // MPICH's family has integer handles: ours have a kind that it never makes. Elsewhere handles are pointers: ours have
-// the lowest bit set. The host never sees one of ours (law 2 of docs/architecture.md).
+// the lowest bit set. The host never sees one of ours (law 2 of docs/dev/architecture.md).
 //
 //   new_request -> active -> complete -> finish (completing.hpp) -> free_request, or at rest if it is persistent
 //                     \-> MPI_Request_free: free_later -> complete -> swept by a later new_request

@@ -1,5 +1,5 @@
 // Maps the host's predefined datatypes and operators to the engine's. Any thread may look them up after bind_types(). A
-// type's size is equal on all ranks, so decisions may depend on it (law 1 of docs/architecture.md).
+// type's size is equal on all ranks, so decisions may depend on it (law 1 of docs/dev/architecture.md).
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -54,20 +54,20 @@ struct Account {
 };
 
 // Bytes that count against an account until the message has left.
-struct Room {
-  Room() = default;
-  Room(Room&& other) noexcept : account(std::move(other.account)), bytes(std::exchange(other.bytes, 0)) {}
-  ~Room();
+struct Reservation {
+  Reservation() = default;
+  Reservation(Reservation&& other) noexcept : account(std::move(other.account)), bytes(std::exchange(other.bytes, 0)) {}
+  ~Reservation();
   std::shared_ptr<Account> account;  // nullptr: they count nowhere
   std::uint64_t bytes = 0;
 };
 
 struct Outgoing final : messages::Follower {
-  Outgoing(std::size_t bytes, Room taken) : copy(bytes ? bytes : 1), room(std::move(taken)) {}
+  Outgoing(std::size_t bytes, Reservation taken) : copy(bytes ? bytes : 1), room(std::move(taken)) {}
   void follow(FunctionRef<void(messages::Request&)>) override;
   memory::Temporary copy;
   messages::Request request;
-  Room room;
+  Reservation room;
   std::uint64_t number = 0;  // in the order in which messages were copied
   std::list<Outgoing>::iterator self;
 };
@@ -107,7 +107,7 @@ auto locked(Body body) {
   return body(all);
 }
 
-Room::~Room() {
+Reservation::~Reservation() {
   if (bytes) locked([&](Buffers&) { account->used -= bytes; });
 }
 
@@ -163,7 +163,7 @@ void forget(Key key) {
 }  // namespace
 
 int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data) {
-  Room room;
+  Reservation room;
   const auto take_room = [&] {
     const std::uint64_t bytes = data.bytes + overhead;
     return locked([&](Buffers& all) {

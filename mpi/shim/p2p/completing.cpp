@@ -1,4 +1,4 @@
-// Wait and Test in all their forms. Waits progress both sides (law 3 of docs/architecture.md).
+// Wait and Test in all their forms. Waits progress both sides (law 3 of docs/dev/architecture.md).
 //
 //   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile, here or in the progress thread
 //                     ours         looks; polls ours; the host's turn now and then (progress_others, wait_ours)

@@ -1,6 +1,6 @@
 // The host's part of an array that has requests of both: a copy, since the host sees none of ours (law 2 of
-// docs/architecture.md), which is written back after every call of the host's on it. Arrays of up to 64 requests need
-// no memory; longer ones allocate it before anything is completed, so that a failure changes nothing.
+// docs/dev/architecture.md), which is written back after every call of the host's on it. Arrays of up to 64 requests
+// need no memory; longer ones allocate it before anything is completed, so that a failure changes nothing.
 #pragma once
 #include <memory>
 

@@ -1,6 +1,6 @@
 // Checks at the start of every point-to-point call: are the arguments right, and do we serve the message? Calls with
 // wrong arguments go to the host, which raises the expected error. The communicator alone decides who serves a message,
-// so sender and receiver agree (law 1 of docs/architecture.md). Any thread may call.
+// so sender and receiver agree (law 1 of docs/dev/architecture.md). Any thread may call.
 #pragma once
 
 #include "engine/base/out_of_memory.hpp"

@@ -1,6 +1,6 @@
 // Probes, and messages that matched probes took out of matching. In communicators that span nodes any-source probes
 // poll both us and the host (any_source.hpp). Like requests, our handles of matched messages never reach the host (law
-// 2 of docs/architecture.md); a table holds them under a lock until they are received.
+// 2 of docs/dev/architecture.md); a table holds them under a lock until they are received.
 #include <unordered_map>
 
 #include "engine/base/made.hpp"

@@ -1,6 +1,6 @@
 // Calls on requests that complete nothing: status, starting, cancelling, freeing, and handles as integers. The host
-// gets the calls on its own requests (law 2 of docs/architecture.md). Its persistent requests are noted, under a lock,
-// if it lacks MPI_Request_get_status_any.
+// gets the calls on its own requests (law 2 of docs/dev/architecture.md). Its persistent requests are noted, under a
+// lock, if it lacks MPI_Request_get_status_any.
 #include <mutex>
 #include <set>
 

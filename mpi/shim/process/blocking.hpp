@@ -1,6 +1,6 @@
 // Calls that go to the host and may block there: the progress thread goes on with our messages meanwhile
-// (host_scope.hpp, law 3 of docs/architecture.md), and the calls are counted. A HostCall lives exactly as long as the
-// host's call; several threads may have one each, and they nest.
+// (host_scope.hpp, law 3 of docs/dev/architecture.md), and the calls are counted. A HostCall lives exactly as long as
+// the host's call; several threads may have one each, and they nest.
 #pragma once
 #include "engine/waiting/wait.hpp"
 #include "mpi/shim/process/at_host.hpp"

@@ -1,7 +1,7 @@
 // Scope of a call of the host that may block: the progress thread goes on with our messages meanwhile
-// (engine/messages/progress_thread.hpp, law 3 of docs/architecture.md). Every call of the program that goes to the host
-// is inside one: messages and collectives use this scope, all others blocking.hpp. They nest, and several threads may
-// have one each: the rank has left the host when all have ended.
+// (engine/messages/progress_thread.hpp, law 3 of docs/dev/architecture.md). Every call of the program that goes to the
+// host is inside one: messages and collectives use this scope, all others blocking.hpp. They nest, and several threads
+// may have one each: the rank has left the host when all have ended.
 #pragma once
 #include "engine/messages/progress_thread.hpp"
 #include "mpi/shim/calls/called.hpp"

@@ -6,8 +6,8 @@
 //   all reach all of its memory      else it stays the host's
 //
 // All ranks agree on each step. The host's windows are counted: while there are any, ranks that wait in our calls
-// progress the host in every round (law 3 of docs/architecture.md). The count is a hint to waiting threads; it orders
-// nothing.
+// progress the host in every round (law 3 of docs/dev/architecture.md). The count is a hint to waiting threads; it
+// orders nothing.
 #include <sys/statvfs.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Statistics per operation: the calls that we served, those that the host served, and why (law 5 of
-// docs/architecture.md). They are counted if a report at the end is requested (mpi/shim/statistics/report.hpp), and as
-// soon as a tool requests a performance variable (mpi/shim/tools). mpi/statistics.def explains each number. Threads
+// docs/dev/architecture.md). They are counted if a report at the end is requested (mpi/shim/statistics/report.hpp), and
+// as soon as a tool requests a performance variable (mpi/shim/tools). mpi/statistics.def explains each number. Threads
 // count concurrently, in no order, and only while counting(), which stays true once it is. A call that began before has
 // no time.
 #pragma once

@@ -1,4 +1,4 @@
-// Lines that cross, and steps, of every algorithm, counted (counter.hpp), beside what docs/scale.md says they are.
+// Lines that cross, and steps, of every algorithm, counted (counter.hpp), beside what docs/dev/scale.md says they are.
 //
 // counts_test --print MEMBERS GROUP PACKAGE BYTES   prints the counts instead, a JSON line for each row
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ std::vector<Row> count(const Job& job) {
   return rows;
 }
 
-// ---- what docs/scale.md says
+// ---- what docs/dev/scale.md says
 // Of a vector or block of `lines` lines, as multiples of these: lines that all members together move per call, what the
 // program writes before and reads after it included. p: members.
 struct Formula {

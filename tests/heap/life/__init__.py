@@ -19,7 +19,7 @@ SOURCES = sorted(Path(__file__).parent.glob("*.cpp"))
 STEPS = 150
 TIMEOUT = 120  # of one run; a hundredth is enough where nothing else runs
 
-# What differs from plain, and is documented (docs/running.md), or not mended yet.
+# What differs from plain, and is documented (docs/admin.md), or not mended yet.
 LEFT_OUT = {
     "own_stack": "a join of a thread whose stack is a block does not return where it forks",
     "hidden_from_children": "MADV_WIPEONFORK succeeds on what the program has mapped over a block, also where the kernel's does not",

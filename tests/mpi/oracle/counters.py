@@ -1,4 +1,4 @@
-"""Whom calls were served by, out of Nearfield's performance variables (docs/settings.md)."""
+"""Whom calls were served by, out of Nearfield's performance variables (docs/reference/statistics.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 // The collectives that move data, one function for each class of parameters (mpi/functions.toml): arguments in, engine
 // calls out. They serve the int and the large-count forms alike. Layouts are a rank's own business; what the engine
-// gets is the length of the packed data, which MPI makes equal on all ranks (law 1 of docs/architecture.md).
+// gets is the length of the packed data, which MPI makes equal on all ranks (law 1 of docs/dev/architecture.md).
 #pragma once
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // Who serves a collective call, and why. This is decided here and nowhere else, for all forms, and it is equal on all
-// ranks (law 1 of docs/architecture.md): route() is a pure function of facts on which they agree.
+// ranks (law 1 of docs/dev/architecture.md): route() is a pure function of facts on which they agree.
 //
 //   Communicator    what its ranks agreed on or its first rank published    facts()         --+
 //   CalledFunction  which function the program has called                   at compile time --+--> route()
@@ -53,7 +53,7 @@ enum class TeamStanding : std::uint8_t {
 // Whom of its ranks messages of ours reach: there are none of ours, none by the hint, not all, all; not asked.
 enum class MessageReach : std::uint8_t { none, off, not_all, all, unasked };
 
-// Hosts that get right calls wrong, as far as deferred communicators hand them such (docs/decisions.md).
+// Hosts that get right calls wrong, as far as deferred communicators hand them such (docs/dev/decisions.md).
 enum class HostKind : std::uint8_t { other, intel_mpi, open_mpi };
 inline constinit HostKind host_kind{};
 

@@ -12,8 +12,8 @@
 //   std::unique_ptr<StagingBuffers> rest(bool overlaps)   where there is something left to do with what has come: takes
 //   the room that it comes to
 //
-// Who takes part in messages is equal on all ranks (law 1 of docs/architecture.md); arguments that are wrong go to the
-// host, which raises the error. A rank that cannot take part tells the others by sending nothing (law 7).
+// Who takes part in messages is equal on all ranks (law 1 of docs/dev/architecture.md); arguments that are wrong go to
+// the host, which raises the error. A rank that cannot take part tells the others by sending nothing (law 7).
 #pragma once
 #include <algorithm>
 #include <memory>

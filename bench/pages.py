@@ -1,0 +1,451 @@
+"""Writes docs/results.md's table, the pages of docs/results and the plots of docs/plots out of bench/results.
+
+    python bench/pages.py           writes them
+    python bench/pages.py --check   fails where they are not what the data say
+
+Ratios are Nearfield's time by that of the quickest plain host in the same cell, medians, in the same state of the machine.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+nearfields_command = ""  # nothing has to be built
+
+from bench.measured import (  # noqa: E402
+    APPLICATIONS,
+    OF_APPLICATIONS,
+    OF_PROGRAMS,
+    POINT_TO_POINT,
+    PROGRAMS,
+    SOURCES,
+    WORSE,
+    Cells,
+    Row,
+    application_word,
+    heading,
+    host_name,
+    load,
+    number,
+    pairs,
+    size,
+    source,
+    table,
+    three,
+    word_of,
+)
+from bench.pictures import PLOTS  # noqa: E402
+from nearfield.summary import geometric_mean  # noqa: E402
+
+
+# ---------------------------------------------------------------- tables
+def cells(name: str) -> list[str]:
+    """All cells of a file, a table for each number of ranks and state."""
+    found = Cells(name)
+    lines = []
+    for ranks, state in found.groups():
+        ratios = found.of(ranks, state)
+        sizes = sorted({bytes for _, bytes in ratios if bytes})
+        rows = []
+        for label in dict.fromkeys(label for label, _ in ratios):
+            row = [label]
+            for bytes in sizes or [0]:
+                cell = (label, bytes)
+                if (label, 0) in ratios and bytes == (sizes or [0])[0] and cell not in ratios:
+                    cell = (label, 0)  # without data: in the first column
+                text = number(ratios[cell]) if cell in ratios else ""
+                row.append(text if not text or found.is_complete(ranks, state, cell) else f"({text})")
+            rows.append(row)
+        lines += [f"### {heading(ranks, state)}", "", *table(["", *map(size, sizes or [0])], rows), ""]
+    return [*source([name]), *lines]
+
+
+def programs(_: str) -> list[str]:
+    rows = []
+    for (app, ranks, host), (plain, ours) in sorted(
+        pairs().items(), key=lambda item: (item[0][1], list(PROGRAMS).index(item[0][0]))
+    ):
+        times = [
+            f"{three(row['seconds'] * 1e3)} ({three(row['seconds_lower'] * 1e3)}-{three(row['seconds_upper'] * 1e3)})"
+            for row in (plain, ours)
+        ]
+        rows.append(
+            [
+                PROGRAMS[app],
+                str(ranks),
+                host_name(host),
+                *times,
+                word_of(plain, ours),
+                number(ours["seconds"] / plain["seconds"]),
+                f"{plain['share']:.0%}",
+                f"{ours['share']:.0%}",
+            ]
+        )
+    titles = [
+        "program",
+        "ranks",
+        "MPI",
+        "plain, ms",
+        "with Nearfield, ms",
+        "verdict",
+        "ratio of medians",
+        "in MPI, plain",
+        "with Nearfield",
+    ]
+    lines = [
+        "Medians with quartiles of five runs each way. *Faster* and *slower*: the quartiles do not overlap.",
+        "",
+    ]
+    return [*lines, *table(titles, rows), "", *source(OF_PROGRAMS)]
+
+
+def applications(name: str) -> list[str]:
+    rows = []
+    for key, found in load(name).items():
+        modes = found["modes"]
+        walls = [modes[mode]["wall"] for mode in ("plain", "both")]
+        ratio = modes["both"]["ratio"]
+        rows.append([
+            APPLICATIONS[key],
+            *(f"{wall['median']:.2f} ({wall['lower']:.2f}-{wall['upper']:.2f})" for wall in walls),
+            application_word(found),
+            f"{ratio['median']:.2f} ({ratio['lower']:.2f}-{ratio['upper']:.2f})",
+            *(f"{modes[mode]['ratio']['median']:.2f}" for mode in ("heap alone", "MPI alone")),
+            f"{modes['plain']['in_mpi']:.0%}",
+            "nothing printed" if any("prints nothing" in line for line in found["verdict"]) else "same" if found["same"] else "differs",
+        ])  # fmt: skip
+    titles = [
+        "application",
+        "plain, s",
+        "with Nearfield, s",
+        "verdict",
+        "ratio of the same round",
+        "heap alone",
+        "MPI alone",
+        "in MPI, plain",
+        "output",
+    ]
+    return [*table(titles, rows), "", *source([name])]
+
+
+def torch(name: str) -> list[str]:
+    lines = []
+    found = load(name)
+    for ranks in sorted({row["ranks"] for row in found}):
+        of = {(row["op"], row["bytes"]): row for row in found if row["ranks"] == ranks}
+        sizes = sorted({bytes for _, bytes in of if bytes})
+        rows = []
+        for op in dict.fromkeys(op for op, _ in of):
+            cells = [of.get((op, bytes)) for bytes in (sizes if (op, 0) not in of else [0])]
+            cells += [None] * (len(sizes) - len(cells))
+            rows.append(
+                [
+                    op,
+                    *(
+                        f"{three(row['nearfield_us'])} / {three(row['gloo_us'])} = {number(row['ratio'])}"
+                        if row
+                        else ""
+                        for row in cells
+                    ),
+                ]
+            )
+        lines += [f"### {ranks} ranks", "", *table(["", *map(size, sizes)], rows), ""]
+    return [
+        *source([name]),
+        "Microseconds of a call or step, Nearfield / gloo = ratio. Calls without data stand in the first column.",
+        "",
+        *lines,
+    ]
+
+
+def suites(name: str) -> list[str]:
+    runs: dict[tuple, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for run in load(name)["runs"]:
+        runs[run["suite"], run["host"]][run["mode"]].append(run)
+    rows = []
+    for (suite, host), of in runs.items():
+        plain, ours = ([run["seconds"] for run in of[mode]] for mode in ("plain", "nearfield"))
+        failed = sum(len(run["failed"]) for run in of["nearfield"])
+        ratio = statistics.median(ours) / statistics.median(plain)
+        rows.append(
+            [
+                suite,
+                host_name(host),
+                str(of["plain"][0]["ran"]),
+                str(len(plain)),
+                f"{statistics.median(plain):.1f}",
+                f"{statistics.median(ours):.1f} ({min(ours):.1f}-{max(ours):.1f})",
+                number(ratio),
+                str(failed),
+            ]
+        )
+    return [
+        *table(
+            [
+                "suite",
+                "MPI",
+                "tests",
+                "runs each way",
+                "plain, s",
+                "with Nearfield, s",
+                "ratio",
+                "failed with Nearfield",
+            ],
+            rows,
+        ),
+        "",
+        *source([name]),
+    ]
+
+
+def beside(name: str) -> list[str]:
+    times = {
+        (row["beside"], row["ranks"], row["host"], row["op"], row["bytes"], row["mode"]): row["mean"]
+        for row in load(name)
+    }
+    ratios: dict[tuple, list[float]] = defaultdict(list)
+    for key, plain in times.items():
+        if key[-1] == "plain":
+            ratios[key[0], *key[1:3]].append(times[*key[:-1], "nearfield"] / plain)
+    groups = list(dict.fromkeys(key[1:] for key in ratios))
+    rows = [
+        [
+            about,
+            *(
+                f"{geometric_mean(ratios[about, *group]):.2f}, {sum(ratio > 1.1 for ratio in ratios[about, *group])}"
+                for group in groups
+            ),
+        ]
+        for about in dict.fromkeys(key[0] for key in ratios)
+    ]
+    lines = [
+        "The geometric mean of the ratios of mean times to the own plain host, and how many of 18 cells are above 1.1, beside busy processes on the same CPUs.",
+        "",
+    ]
+    return [
+        *lines,
+        *table(["beside", *(f"{ranks} ranks, {host_name(host)}" for ranks, host in groups)], rows),
+        "",
+        *source([name]),
+    ]
+
+
+def nodes(name: str) -> list[str]:
+    of = {(row["op"], row["bytes"], row["mode"]): row for row in load(name) if "state" in row}
+    sizes = sorted({key[1] for key in of})
+    rows = []
+    for op in dict.fromkeys(key[0] for key in of):
+        row = [op]
+        for bytes in sizes:
+            plain, ours = of[op, bytes, "plain"], of[op, bytes, "nearfield"]
+            ratio = ours["median"] / plain["median"]
+            row.append(
+                f"{three(plain['median'])} / {three(ours['median'])} = {number(ratio)}, {ours['algorithm']}"
+            )
+        rows.append(row)
+    lines = [
+        "Two simulated nodes of four ranks each, each node on one CPU, over TCP. Microseconds, plain / with Nearfield = ratio, and the algorithm.",
+        "",
+    ]
+    return [*lines, *table(["", *map(size, sizes)], rows), "", *source([name])]
+
+
+def choosing(name: str) -> list[str]:
+    found = load(name)["cells"]
+    within = {limit: sum(cell["ratio"] <= limit for cell in found) for limit in (1.05, 1.1, 1.3)}
+    lines = [
+        f"Of {len(found)} cells the chosen algorithm is within 5 % of the fastest in {within[1.05]}, within 10 % in {within[1.1]}, within 30 % in {within[1.3]}. Cells beyond 10 %:",
+        "",
+    ]
+    rows = [
+        [f"{cell['op']} {size(cell['bytes'])}", cell["chosen"], cell["best"], f"{cell['ratio']:.2f}"]
+        for cell in sorted(found, key=lambda cell: -cell["ratio"])
+        if cell["ratio"] > 1.1
+    ] or [["none", "", "", ""]]
+    return [*lines, *table(["cell", "chosen", "fastest", "ratio"], rows), "", *source([name])]
+
+
+def simulated(name: str) -> list[str]:
+    of = {(row["order"], row["ranks"], row["bytes"]): row["ns"] for row in load(name)}
+    columns = sorted({key[1:] for key in of if key[1] > 8})
+    rows = [
+        [order, *(three(of[order, *column] / 1e3) if (order, *column) in of else "" for column in columns)]
+        for order in dict.fromkeys(key[0] for key in of if key[1:] in columns)
+    ]
+    titles = ["order", *(f"{ranks} ranks, {size(bytes)}" for ranks, bytes in columns)]
+    return [
+        "Microseconds of an all-to-all by the simulator's estimate; nothing here was measured.",
+        "",
+        *table(titles, rows),
+        "",
+        *source([name]),
+    ]
+
+
+# ---------------------------------------------------------------- pages
+CELLS = """Nearfield's time by that of the quickest plain host, medians. Below 1 is faster; above 1.05 is bold. Near and far: a cache
+line takes less than 100 ns from core to core, or more than 150. In brackets: fewer than three hosts were measured in that state. Columns
+are bytes."""
+Part = tuple[str, Callable[[str], list[str]], str]  # title, how, file
+PAGES: dict[str, tuple[str, str, list[Part]]] = {
+    "programs": (
+        "Programs and applications",
+        "Verdicts are `nearfield compare`'s. Output *differs* where it prints times or memory in use; the data show the lines.",
+        [
+            ("Programs", programs, ""),
+            ("Applications, 2 ranks", applications, OF_APPLICATIONS[0]),
+            ("Applications, 2 ranks, once more", applications, OF_APPLICATIONS[1]),
+            ("Applications, 8 ranks on 2 CPUs", applications, OF_APPLICATIONS[2]),
+        ],
+    ),
+    "collectives": (
+        "Collectives",
+        CELLS,
+        [
+            ("Zen 4", cells, "collectives-zen4-2-ranks"),
+            ("Zen 4, after a change for far CPUs", cells, "collectives-zen4-2-ranks-far"),
+            ("Zen 4, 8 ranks on 2 CPUs", cells, "collectives-zen4-8-ranks"),
+            ("Zen 5", cells, "2-ranks-used"),
+            ("Xeon, 2 to 16 ranks", cells, "xeon-2-8-16-ranks"),
+            ("Xeon, IMB's loop", cells, "imb-xeon-2-ranks"),
+            ("Vectors, Zen 4", cells, "v-forms-2-ranks"),
+            ("Vectors, Zen 4, 8 ranks on 2 CPUs", cells, "v-forms-8-ranks"),
+        ],
+    ),
+    "messages": (
+        "Messages",
+        CELLS,
+        [
+            ("Zen 4", cells, "messages-zen4-again"),
+            ("Zen 4, more sizes and IMB's loop; an earlier build", cells, "messages-zen4-2-ranks"),
+            ("Xeon", cells, "messages-xeon-2-ranks"),
+            ("Patterns, Zen 5", cells, "patterns-2-ranks"),
+        ],
+    ),
+    "rivals": (
+        "Against stronger builds",
+        f"{CELLS} Hosts are also Open MPI 5.0.7 built with -O3, alone and with UCX 1.13 (bench/rivals/build.sh).",
+        [("2 ranks", cells, "rivals-zen4-2-ranks"), ("8 ranks on 2 CPUs", cells, "rivals-zen4-8-ranks")],
+    ),
+    "one-sided": (
+        "One-sided memory",
+        f"{CELLS} In parentheses after the call: kind of window, and target.",
+        [("2 ranks", cells, "windows-2-ranks"), ("8 ranks on 2 CPUs", cells, "windows-8-ranks")],
+    ),
+    "pytorch": (
+        "PyTorch",
+        "`torch.distributed` of PyTorch 1.13 with Nearfield and with gloo, in turns.",
+        [("Zen 4", torch, "torch-zen4"), ("Xeon", torch, "torch-xeon-2-ranks")],
+    ),
+    "nodes": (
+        "Several nodes",
+        "",
+        [("Open MPI", nodes, "nodes-2x4-openmpi"), ("MPICH", nodes, "nodes-2x4-mpich")],
+    ),
+    "beside": ("Beside other work", "", [("Busy processes", beside, "beside-zen4")]),
+    "choosing": (
+        "Choice of algorithms",
+        "Every algorithm forced, and the one that trials chose, in one job.",
+        [
+            ("2 ranks", choosing, "choosing-amd-epyc-25-17-2-ranks"),
+            ("8 ranks on 2 CPUs", choosing, "choosing-amd-epyc-25-17-8-ranks"),
+        ],
+    ),
+    "suites": (
+        "Test suites of other projects",
+        "Five ranks on two CPUs.",
+        [("Suites", suites, "suites-5-ranks")],
+    ),
+    "simulated": (
+        "Orders of all-to-all, simulated",
+        "",
+        [("192 cores", simulated, "simulated-alltoall-epyc")],
+    ),
+}
+
+
+def page(name: str) -> str:
+    title, text, parts = PAGES[name]
+    lines = [f"# {title}", "", "<!-- Made by bench/pages.py from bench/results. -->", ""]
+    lines += [text, ""] * bool(text)
+    for part, make, file in parts:
+        lines += [f"## {part}", "", *make(file)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+# ---------------------------------------------------------------- the summary
+# A file may be followed by the only state that counts: of the other there is a later measurement.
+SUMMARY = [
+    ("messages", ["messages-zen4-again", "patterns-2-ranks", "2-ranks-used", "messages-xeon-2-ranks", "xeon-2-8-16-ranks"]),
+    ("collectives", ["collectives-zen4-2-ranks near", "collectives-zen4-2-ranks-far far", "collectives-zen4-8-ranks", "2-ranks-used", "xeon-2-8-16-ranks", "imb-xeon-2-ranks"]),
+    ("rivals", ["rivals-zen4-2-ranks", "rivals-zen4-8-ranks"]),
+    ("one-sided", ["windows-2-ranks", "windows-8-ranks"]),
+]  # fmt: skip
+
+
+def summary() -> list[str]:
+    """A line for each area, machine, number of ranks and state: complete cells."""
+    rows = []
+    for name, files in SUMMARY:
+        for file, _, only in (each.partition(" ") for each in files):
+            found = Cells(file)
+            for ranks, state in found.groups():
+                if only and state != only:
+                    continue
+                ratios = {
+                    cell: ratio
+                    for cell, ratio in found.of(ranks, state).items()
+                    if found.is_complete(ranks, state, cell)
+                    and (
+                        name == "rivals" or (cell[0].split(",")[0] in POINT_TO_POINT) == (name == "messages")
+                    )
+                }
+                if len(ratios) < 3:
+                    continue
+                (label, bytes), worst = max(ratios.items(), key=lambda item: item[1])
+                machine = SOURCES["files"][file]["machine"]
+                shown = {"zen4": "Zen 4", "zen5": "Zen 5"}.get(machine, "Xeon")
+                loop = " (IMB's loop)" if all("IMB" in label for label, _ in ratios) else ""
+                above = sum(ratio > WORSE for ratio in ratios.values())
+                rows.append([
+                    f"[{PAGES[name][0].lower()}](results/{name}.md){loop}", shown, heading(ranks, state), str(len(ratios)),
+                    f"{geometric_mean(ratios.values()):.2f}", f"{worst:.2f}: {label}" + f", {size(bytes)}" * bool(bytes), str(above),
+                ])  # fmt: skip
+    return table(["area", "machine", "ranks, state", "cells", "mean ratio", "worst", "above 1.05"], rows)
+
+
+# ---------------------------------------------------------------- files
+BEGIN, END = "<!-- summary: made by bench/pages.py from bench/results. -->", "<!-- end -->"
+
+
+def files() -> dict[Path, str]:
+    """What each file is to have."""
+    found = {ROOT / f"docs/results/{name}.md": page(name) for name in PAGES}
+    found |= {ROOT / f"docs/plots/{name}.svg": draw() for name, draw in PLOTS.items()}
+    path = ROOT / "docs/results.md"
+    before, _, rest = path.read_text().partition(BEGIN)
+    found[path] = "\n".join([before + BEGIN, "", *summary(), "", END]) + rest.partition(END)[2]
+    return found
+
+
+def main() -> int:
+    """Writes the files or compares them."""
+    wrong = []
+    for path, text in files().items():
+        if sys.argv[1:] != ["--check"]:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            wrong.append(str(path.relative_to(ROOT)))
+    if wrong:
+        print(f"{', '.join(wrong)}: not what bench/results says; run bench/pages.py", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
