@@ -51,7 +51,7 @@ def test_objects_that_fail_disturb_nothing(jobs: Jobs, host: str, ranks: int) ->
 @pytest.mark.parametrize("case", per_change(["collectives", "messages", "own_memory", "errors"]))
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_it_works_without_nearfield(jobs: Jobs, host: str, case: str) -> None:
-    plain(jobs, host, 3).run(f"oracle.objects:{case}", timeout=120)
+    plain(jobs, host, 2).run(f"oracle.objects:{case}", timeout=120)
 
 
 @pytest.mark.full

@@ -14,6 +14,8 @@ import numpy
 from mpi4py import MPI
 
 import nearfield.mpi4py as ours
+from nearfield.mpi4py import collectives as collectives_py
+from nearfield.mpi4py import packing
 
 WORLD = MPI.COMM_WORLD
 
@@ -130,15 +132,16 @@ def check(got: Any, expected: Any, what: str) -> None:
 
 @contextlib.contextmanager
 def settings(**values: int) -> Iterator[None]:
-    """Constants of the module, other than they are, as of RECORD, BESIDE and PIECE."""
-    before = {name: getattr(ours, name) for name in values}
+    """Other constants of collectives.py (RECORD) and packing.py."""
+    homes = {name: collectives_py if name == "RECORD" else packing for name in values}
+    before = {name: getattr(home, name) for name, home in homes.items()}
     try:
-        for name, value in values.items():
-            setattr(ours, name, value)
+        for name, home in homes.items():
+            setattr(home, name, values[name])
         yield
     finally:
-        for name, value in before.items():
-            setattr(ours, name, value)
+        for name, home in homes.items():
+            setattr(home, name, before[name])
 
 
 def collectives(members: list[int] | None = None, **constants: int) -> int:
@@ -320,18 +323,25 @@ def huge(length: int) -> None:
     assert len(got) == length
 
 
-def pkl5s_own(suite: str) -> int:
+def pkl5s_own(suite: str, **constants: int) -> int:
     """mpi4py's tests of pkl5, with our classes in their place; how many ran."""
     import unittest
 
     from mpi4py.util import pkl5
 
-    ours.Pickle, ours._BigMPI, ours._bigmpi = pkl5.Pickle, pkl5._BigMPI, pkl5._bigmpi
+    for name in (
+        "Pickle",
+        "pickle",
+        "_BigMPI",
+        "_bigmpi",
+    ):  # what the tests look into and do not need to have an effect
+        setattr(ours, name, getattr(pkl5, name))
     sys.path.insert(0, suite)
     sys.modules["mpi4py.util.pkl5"] = sys.modules["mpi4py.util"].pkl5 = ours
     try:
         tests = unittest.defaultTestLoader.loadTestsFromName("test_util_pkl5")
-        result = unittest.TextTestRunner(sys.stderr).run(tests)
+        with settings(**constants):
+            result = unittest.TextTestRunner(sys.stderr).run(tests)
     finally:
         sys.modules["mpi4py.util.pkl5"] = sys.modules["mpi4py.util"].pkl5 = pkl5
         sys.path.remove(suite)

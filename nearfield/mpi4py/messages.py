@@ -1,0 +1,221 @@
+"""Point to point: the parts of an object follow its head on the same communicator by the same tag.
+
+Hence locks: no other thread's message may come between them, nor another thread's receive take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import Any, Callable
+
+from mpi4py import MPI
+from mpi4py.MPI import ANY_SOURCE, ANY_TAG, BYTE, PROC_NULL, Status, _comm_lock
+from mpi4py.util import pkl5
+
+from nearfield.mpi4py import packing
+from nearfield.mpi4py.packing import Parts, filled, opened, packed, pieces
+
+
+def received(comm: MPI.Comm, source: int, tag: int, lengths: Sequence[int]) -> list[MPI.buffer]:
+    """Parts that come as messages."""
+    return filled(lambda piece: MPI.Comm.Recv(comm, piece, source, tag), lengths)
+
+
+def _mprobe(comm: MPI.Comm, probe: Callable, source: int, tag: int, status: Status | None) -> Message | None:
+    """An object whose messages are all matched, by MPI.Comm.Mprobe or Improbe."""
+    status = Status() if status is None else status
+    with _comm_lock(comm, "nearfield.receive"):
+        matched = probe(comm, source, tag, status)
+        if matched is None or matched == MPI.MESSAGE_NO_PROC:
+            return matched and Message(matched)
+        source, tag = status.Get_source(), status.Get_tag()
+        head = bytearray(status.Get_elements(BYTE))
+        matched.Recv(head)
+        found = opened(head, partial(received, comm, source, tag))
+        count = sum(-(-length // packing.PIECE) for length in found.part_lengths())
+        # The head has come: that of a process that there is not stands for it.
+        messages = [
+            MPI.Message(MPI.MESSAGE_NO_PROC),
+            *(MPI.Comm.Mprobe(comm, source, tag) for _ in range(count)),
+        ]
+    status.Set_elements(BYTE, len(found.data) + sum(found.lengths))
+    message = Message(messages)
+    message._parts, message._status = found, Status(status)
+    return message
+
+
+def _completed(requests: Sequence[Request], complete: Callable, statuses: Any) -> tuple[bool, list | None]:
+    """MPI.Request.Testall or Waitall for requests of objects: whether all are complete, and the objects that they received."""
+    if isinstance(statuses, list):
+        statuses += [Status() for _ in range(len(requests) - len(statuses))]
+    each = None if statuses is None else [s for one, s in zip(requests, statuses) for _ in one]
+    if not complete([request for one in requests for request in one], each):
+        return False, None
+    for one, status in zip(requests, statuses or ()):
+        if one._status is not None:
+            status.Set_source(one._status.Get_source())
+            status.Set_tag(one._status.Get_tag())
+            status.Set_elements(BYTE, one._status.Get_elements(BYTE))
+    return True, [one._take() for one in requests]
+
+
+class Request(pkl5.Request):
+    """The requests of the messages of an object."""
+
+    _load: Callable[[], Any] | None = None  # of one that receives, until it has been waited for
+    _status: Status | None = None
+
+    def _take(self) -> Any:
+        load, self._load = self._load, None
+        return load and load()
+
+    def test(self, status: Status | None = None) -> tuple[bool, Any]:
+        """Whether it is complete, and the object that it received."""
+        done, objs = _completed([self], MPI.Request.Testall, None if status is None else [status])
+        return done, objs and objs[0]
+
+    def wait(self, status: Status | None = None) -> Any:
+        """The object that it received, once it is complete."""
+        if status is None and self._load is None:
+            MPI.Request.Waitall(self)
+            return None
+        return _completed([self], MPI.Request.Waitall, None if status is None else [status])[1][0]
+
+    @classmethod
+    def testall(cls, requests: Sequence[Request], statuses: Any = None) -> tuple[bool, list | None]:
+        """Whether all are complete, and the objects that they received."""
+        return _completed(requests, MPI.Request.Testall, statuses)
+
+    @classmethod
+    def waitall(cls, requests: Sequence[Request], statuses: Any = None) -> list:
+        """The objects that they received, once all are complete."""
+        return _completed(requests, MPI.Request.Waitall, statuses)[1]
+
+
+class Message(pkl5.Message):
+    """The matched messages of an object, whose head has come."""
+
+    _parts: Parts | None = None
+    _status: Status | None = None
+
+    def recv(self, status: Status | None = None) -> Any:
+        """The object."""
+        return self.irecv().wait(status)
+
+    def irecv(self) -> Request:
+        """Begins to receive the object."""
+        found = self._parts or Parts(())
+        parts = [MPI.buffer.allocate(length) for length in found.part_lengths()]
+        request = Request(
+            [message.Irecv(piece) for message, piece in zip(self, ((None, 0, BYTE), *pieces(parts)))]
+        )
+        if self._parts is not None:
+            request._load, request._status = partial(found.load, parts), self._status
+        return request
+
+    @classmethod
+    def probe(
+        cls, comm: MPI.Comm, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Message:
+        """Waits for an object and matches it."""
+        return _mprobe(comm, MPI.Comm.Mprobe, source, tag, status)
+
+    @classmethod
+    def iprobe(
+        cls, comm: MPI.Comm, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Message | None:
+        """Matches an object that has come; None where none has."""
+        return _mprobe(comm, MPI.Comm.Improbe, source, tag, status)
+
+
+class Comm(pkl5.Comm):
+    """Point to point."""
+
+    @cached_property
+    def _sending(self) -> Any:
+        return _comm_lock(self, "nearfield.send")
+
+    @cached_property
+    def _receiving(self) -> Any:
+        return _comm_lock(self, "nearfield.receive")
+
+    def _sent(self, send: Callable, obj: Any, dest: int, tag: int) -> list:
+        """What `send` returns of each message of an object."""
+        head, parts = (b"", ()) if dest == PROC_NULL else packed(obj, packing.PIECE)
+        with self._sending:
+            sent = [send(self, head, dest, tag)]
+            if parts:
+                sent += [send(self, piece, dest, tag) for piece in pieces(parts)]
+        return sent
+
+    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Sends in standard mode."""
+        self._sent(MPI.Comm.Send, obj, dest, tag)
+
+    def bsend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Sends in buffered mode."""
+        self._sent(MPI.Comm.Bsend, obj, dest, tag)
+
+    def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Sends in synchronous mode."""
+        self.issend(obj, dest, tag).wait()
+
+    def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Begins to send in standard mode."""
+        return Request(self._sent(MPI.Comm.Isend, obj, dest, tag))
+
+    def ibsend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Begins to send in buffered mode."""
+        return Request(self._sent(MPI.Comm.Ibsend, obj, dest, tag))
+
+    def issend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Begins to send in synchronous mode."""
+        return Request(self._sent(MPI.Comm.Issend, obj, dest, tag))
+
+    def recv(
+        self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Any:
+        """Receives; `buf` is not needed."""
+        status = Status() if status is None else status
+        with self._receiving:
+            obj = MPI.Comm.recv(self, None, source, tag, status)
+            if type(obj) is not Parts:
+                return obj
+            receive = partial(received, self, status.Get_source(), status.Get_tag())
+            found = obj if obj.data is not None else opened(*receive(obj.part_lengths()), receive)
+            parts = receive(found.part_lengths())
+        status.Set_elements(BYTE, len(found.data) + sum(found.lengths))
+        return found.load(parts)
+
+    def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
+        """RuntimeError: nobody knows how long an object is before it comes."""
+        raise RuntimeError(
+            "objects are received without blocking by improbe() or mprobe(), and irecv() of what that returns"
+        )
+
+    def sendrecv(
+        self,
+        sendobj: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> Any:
+        """Sends and receives."""
+        request = self.isend(sendobj, dest, sendtag)
+        obj = self.recv(recvbuf, source, recvtag, status)
+        request.wait()
+        return obj
+
+    def mprobe(self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None) -> Message:
+        """Waits for an object and matches it."""
+        return _mprobe(self, MPI.Comm.Mprobe, source, tag, status)
+
+    def improbe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Message | None:
+        """Matches an object that has come; None where none has."""
+        return _mprobe(self, MPI.Comm.Improbe, source, tag, status)
