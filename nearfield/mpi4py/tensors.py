@@ -23,6 +23,8 @@ def dumps_tensors(obj: Any, protocol: int, buffer_callback: Callable[[PickleBuff
 
 
 def _reduce_typed(storage: Any) -> tuple:
+    if storage._untyped_storage.device.type != "cpu":
+        return storage.__reduce__()
     return _typed, (storage._untyped_storage, storage.dtype)
 
 
@@ -35,12 +37,16 @@ def _typed(storage: Any, dtype: Any) -> Any:
 def _reduce_untyped(storage: Any) -> tuple:
     import torch
 
-    if storage.device.type != "cpu" or not len(storage):
-        return storage.__reduce_ex__(2)
+    if storage.device.type != "cpu":
+        return storage.__reduce__()
     return _untyped, (PickleBuffer(torch.empty(0, dtype=torch.uint8).set_(storage).numpy()),)
 
 
 def _untyped(memory: Any) -> Any:
     import torch
 
-    return torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
+    return (
+        torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
+        if len(memory)
+        else torch.UntypedStorage(0)
+    )
