@@ -19,6 +19,9 @@ from nearfield.mpi4py.messages import Comm, received
 from nearfield.mpi4py.packing import MARK, Buffer, filled, loaded, opened, packed, pieces
 
 RECORD = 1024  # bytes of an object's head
+INSIDE = (
+    16 << 10
+)  # bytes of a buffer that are copied into the pickle: heads are too long for more, and have a part anyway
 
 
 def _next(parts: Iterator[Buffer], lengths: Sequence[int]) -> list[Buffer]:
@@ -34,6 +37,13 @@ def _copies(parts: Iterator[Buffer], lengths: Sequence[int]) -> list[Buffer]:
     return copies
 
 
+def _loaded_records(records: bytearray) -> list | None:
+    """The objects of records; None where one has parts."""
+    if MARK[0] in records[::RECORD]:
+        return None
+    return [loads(records[start : start + RECORD]) for start in range(0, len(records), RECORD)]
+
+
 class Intracomm(Comm, pkl5.Intracomm):
     """Collectives."""
 
@@ -45,7 +55,7 @@ class Intracomm(Comm, pkl5.Intracomm):
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """The root's object. To the root itself come its own buffers, as from pkl5."""
         if self.Get_rank() == root:
-            record, parts = packed(obj, RECORD)
+            record, parts = packed(obj, RECORD, INSIDE)
             MPI.Comm.Bcast(self, record.ljust(RECORD), root)
             if not record.startswith(MARK):
                 return loads(record)
@@ -60,7 +70,7 @@ class Intracomm(Comm, pkl5.Intracomm):
 
     def gather(self, sendobj: Any, root: int = 0) -> list | None:
         """The objects of all ranks, at the root."""
-        record, parts = packed(sendobj, RECORD)
+        record, parts = packed(sendobj, RECORD, INSIDE)
         sources = range(self.Get_size()) if self.Get_rank() == root else ()
         records = bytearray(RECORD * len(sources))
         MPI.Comm.Gather(self, record.ljust(RECORD), records if sources else None, root)
@@ -75,7 +85,7 @@ class Intracomm(Comm, pkl5.Intracomm):
 
     def allgather(self, sendobj: Any) -> list:
         """The objects of all ranks."""
-        record, parts = packed(sendobj, RECORD)
+        record, parts = packed(sendobj, RECORD, INSIDE)
         ranks = range(self.Get_size())
         records = bytearray(RECORD * len(ranks))
         MPI.Comm.Allgather(self, record.ljust(RECORD), records)
@@ -96,7 +106,7 @@ class Intracomm(Comm, pkl5.Intracomm):
             raise ValueError(f"expecting {size} items, got {len(objs)}")
         records, outgoing = [], {}
         for rank, obj in enumerate(objs):
-            record, parts = packed(obj, RECORD)
+            record, parts = packed(obj, RECORD, INSIDE)
             records.append(record.ljust(RECORD))
             if parts:
                 outgoing[rank] = parts
@@ -110,9 +120,10 @@ class Intracomm(Comm, pkl5.Intracomm):
         All parts have come and gone when an object cannot be loaded.
         """
         apart = self._apart
+        objs = None if outgoing else _loaded_records(records)
+        if objs is not None:
+            return objs
         heads = [records[start : start + RECORD] for start in range(0, len(records), RECORD)]
-        if not outgoing and not [head for head in heads if head.startswith(MARK)]:
-            return [loads(head) for head in heads]
         rank, size = self.Get_rank(), self.Get_size()
         dests = sorted(outgoing.keys() - {rank}, key=lambda dest: (dest - rank) % size)
         requests = [

@@ -16,6 +16,10 @@ from mpi4py.util import pkl5
 from nearfield.mpi4py import packing
 from nearfield.mpi4py.packing import Parts, filled, opened, packed, pieces
 
+INSIDE = (
+    64 << 10
+)  # bytes of a buffer that are copied into the pickle: they take less time than another message
+
 
 def received(comm: MPI.Comm, source: int, tag: int, lengths: Sequence[int]) -> list[MPI.buffer]:
     """Parts that come as messages."""
@@ -142,12 +146,10 @@ class Comm(pkl5.Comm):
 
     def _sent(self, send: Callable, obj: Any, dest: int, tag: int) -> list:
         """What `send` returns of each message of an object."""
-        head, parts = (b"", ()) if dest == PROC_NULL else packed(obj, packing.PIECE)
+        head, parts = (b"", ()) if dest == PROC_NULL else packed(obj, packing.PIECE, INSIDE)
         with self._sending:
-            sent = [send(self, head, dest, tag)]
-            if parts:
-                sent += [send(self, piece, dest, tag) for piece in pieces(parts)]
-        return sent
+            first = send(self, head, dest, tag)
+            return [first, *[send(self, piece, dest, tag) for piece in pieces(parts)]] if parts else [first]
 
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Sends in standard mode."""

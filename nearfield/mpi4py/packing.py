@@ -21,8 +21,7 @@ from mpi4py import MPI
 
 from nearfield.mpi4py.tensors import dumps_tensors
 
-BESIDE = 16 << 10  # bytes from which on a buffer is no longer copied into the pickle
-LONG = 256 << 10  # bytes from which on it is not copied at all
+LONG = 256 << 10  # bytes from which on a buffer is a part of its own, and not copied
 PIECE = 1 << 30  # bytes of a message at most; MPI-3 counts them in int
 ALIGNED = 64  # bytes to which short buffers are
 PROTOCOL = 5
@@ -76,7 +75,7 @@ def _parts_of(buffers: Sequence[Buffer]) -> list[Buffer]:
     return short + long
 
 
-# Heads of parts begin so. They are pickles, which mpi4py's own receive loads like those of short objects.
+# Heads of parts begin so, by another letter than pickles of protocol 5. They are pickles, which mpi4py's own receive loads as well.
 MARK = dumps(Parts, 0)[:-1]
 
 
@@ -84,13 +83,16 @@ def _head(buffers: Iterable[Buffer], data: bytes | None = None) -> bytes:
     return MARK + dumps(([len(buffer) for buffer in buffers], data), PROTOCOL)[:-1] + b"R."
 
 
-def packed(obj: Any, longest: int) -> tuple[bytes, list[Buffer]]:
-    """The head of an object, which is at most `longest` bytes, and its parts. Raises what pickling raises."""
+def packed(obj: Any, longest: int, inside: int) -> tuple[bytes, list[Buffer]]:
+    """The head of an object, which is at most `longest` bytes, and its parts. Raises what pickling raises.
+
+    Buffers of up to `inside` bytes are copied into the pickle.
+    """
     buffers: list[Buffer] = []
 
     def stays_in_the_pickle(buffer: PickleBuffer) -> bool:
         memory = buffer.raw()
-        if memory.nbytes < BESIDE:
+        if memory.nbytes <= inside:
             return True
         buffers.append(memory)
         return False
@@ -99,7 +101,9 @@ def packed(obj: Any, longest: int) -> tuple[bytes, list[Buffer]]:
         head = dumps_tensors(obj, PROTOCOL, stays_in_the_pickle)
     else:
         head = dumps(obj, PROTOCOL, buffer_callback=stays_in_the_pickle)
-    parts = _parts_of(buffers) if buffers else buffers
+    if not buffers and len(head) <= longest:
+        return head, buffers
+    parts = _parts_of(buffers)
     if buffers:
         head = _head(buffers, head)
     if len(head) > longest:

@@ -7,7 +7,7 @@ from tests.mpi.resident import Job, Jobs
 from tests.selection import per_change
 
 # Everything by parts and pieces, and as it is.
-CONSTANTS = [{}, {"RECORD": 150, "BESIDE": 0, "LONG": 30_000, "PIECE": 50_000}]
+CONSTANTS = [{}, {"RECORD": 150, "INSIDE": -1, "LONG": 30_000, "PIECE": 50_000}]
 # Calls of communicators of one rank aside, our own collectives have to be served; mpi4py's suite asks the host for the rest.
 SUITE = ROOT / ".hosts/mpi4py-tests/test"
 

@@ -15,6 +15,7 @@ from mpi4py import MPI
 
 import nearfield.mpi4py as ours
 from nearfield.mpi4py import collectives as collectives_py
+from nearfield.mpi4py import messages as messages_py
 from nearfield.mpi4py import packing
 
 WORLD = MPI.COMM_WORLD
@@ -132,16 +133,21 @@ def check(got: Any, expected: Any, what: str) -> None:
 
 @contextlib.contextmanager
 def settings(**values: int) -> Iterator[None]:
-    """Other constants of collectives.py (RECORD) and packing.py."""
-    homes = {name: collectives_py if name == "RECORD" else packing for name in values}
-    before = {name: getattr(home, name) for name, home in homes.items()}
+    """Other constants, wherever they are."""
+    places = [
+        (home, name)
+        for home in (packing, messages_py, collectives_py)
+        for name in values
+        if hasattr(home, name)
+    ]
+    before = [getattr(home, name) for home, name in places]
     try:
-        for name, home in homes.items():
+        for home, name in places:
             setattr(home, name, values[name])
         yield
     finally:
-        for name, home in homes.items():
-            setattr(home, name, before[name])
+        for (home, name), value in zip(places, before, strict=True):
+            setattr(home, name, value)
 
 
 def collectives(members: list[int] | None = None, **constants: int) -> int:
