@@ -37,13 +37,6 @@ def _copies(parts: Iterator[Buffer], lengths: Sequence[int]) -> list[Buffer]:
     return copies
 
 
-def _loaded_records(records: bytearray) -> list | None:
-    """The objects of records; None where one has parts."""
-    if MARK[0] in records[::RECORD]:
-        return None
-    return [loads(records[start : start + RECORD]) for start in range(0, len(records), RECORD)]
-
-
 class Intracomm(Comm, pkl5.Intracomm):
     """Collectives."""
 
@@ -120,10 +113,9 @@ class Intracomm(Comm, pkl5.Intracomm):
         All parts have come and gone when an object cannot be loaded.
         """
         apart = self._apart
-        objs = None if outgoing else _loaded_records(records)
-        if objs is not None:
-            return objs
         heads = [records[start : start + RECORD] for start in range(0, len(records), RECORD)]
+        if not outgoing and MARK[0] not in records[::RECORD]:
+            return list(map(loads, heads))
         rank, size = self.Get_rank(), self.Get_size()
         dests = sorted(outgoing.keys() - {rank}, key=lambda dest: (dest - rank) % size)
         requests = [
