@@ -1,10 +1,12 @@
 """Point to point: the parts of an object follow its head on the same communicator by the same tag.
 
-Hence locks: no other thread's message may come between them, nor another thread's receive take them.
+Where there are other threads there are locks hence: no message of theirs may come between them, and no receive of theirs take one. Nobody
+waits for another rank while holding one: sends are begun under a lock, and an object is matched with all its parts once it is there.
 """
 
 from __future__ import annotations
 
+from _thread import _count as _other_threads
 from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any, Callable
@@ -26,25 +28,34 @@ def received(comm: MPI.Comm, source: int, tag: int, lengths: Sequence[int]) -> l
     return filled(lambda piece: MPI.Comm.Recv(comm, piece, source, tag), lengths)
 
 
-def _mprobe(comm: MPI.Comm, probe: Callable, source: int, tag: int, status: Status | None) -> Message | None:
-    """An object whose messages are all matched, by MPI.Comm.Mprobe or Improbe."""
+def _match(comm: MPI.Comm, wait: bool, source: int, tag: int, status: Status | None) -> Message | None:
+    """An object with all its messages; None where there is none and this call is not to wait for one."""
     status = Status() if status is None else status
-    with _comm_lock(comm, "nearfield.receive"):
-        matched = probe(comm, source, tag, status)
-        if matched is None or matched == MPI.MESSAGE_NO_PROC:
-            return matched and Message(matched)
-        source, tag = status.Get_source(), status.Get_tag()
-        head = bytearray(status.Get_elements(BYTE))
-        matched.Recv(head)
-        found = opened(head, partial(received, comm, source, tag))
-        count = sum(-(-length // packing.PIECE) for length in found.part_lengths())
-        # The head has come: that of a process that there is not stands for it.
-        messages = [
-            MPI.Message(MPI.MESSAGE_NO_PROC),
-            *(MPI.Comm.Mprobe(comm, source, tag) for _ in range(count)),
-        ]
+    while True:
+        if wait:
+            MPI.Comm.Probe(comm, source, tag, status)
+        with _comm_lock(comm, "nearfield.receive"):
+            matched = MPI.Comm.Improbe(comm, source, tag, status)
+            if matched is not None:
+                return _matched(comm, matched, status)
+            if not wait:
+                return None
+        # Another thread was faster.
+
+
+def _matched(comm: MPI.Comm, matched: MPI.Message, status: Status) -> Message:
+    """The object of a matched head; takes what is needed to know its parts."""
+    if matched == MPI.MESSAGE_NO_PROC:
+        return Message(matched)
+    source, tag = status.Get_source(), status.Get_tag()
+    head = bytearray(status.Get_elements(BYTE))
+    matched.Recv(head)
+    found = opened(head, partial(received, comm, source, tag))
+    count = sum(-(-length // packing.PIECE) for length in found.part_lengths())
+    parts = [MPI.Comm.Mprobe(comm, source, tag) for _ in range(count)]
     status.Set_elements(BYTE, len(found.data) + sum(found.lengths))
-    message = Message(messages)
+    # The head has come: a message of no process stands for it.
+    message = Message([MPI.Message(MPI.MESSAGE_NO_PROC), *parts])
     message._parts, message._status = found, Status(status)
     return message
 
@@ -123,14 +134,14 @@ class Message(pkl5.Message):
         cls, comm: MPI.Comm, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Waits for an object and matches it."""
-        return _mprobe(comm, MPI.Comm.Mprobe, source, tag, status)
+        return _match(comm, True, source, tag, status)
 
     @classmethod
     def iprobe(
         cls, comm: MPI.Comm, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """Matches an object that has come; None where none has."""
-        return _mprobe(comm, MPI.Comm.Improbe, source, tag, status)
+        return _match(comm, False, source, tag, status)
 
 
 class Comm(pkl5.Comm):
@@ -139,10 +150,6 @@ class Comm(pkl5.Comm):
     @cached_property
     def _sending(self) -> Any:
         return _comm_lock(self, "nearfield.send")
-
-    @cached_property
-    def _receiving(self) -> Any:
-        return _comm_lock(self, "nearfield.receive")
 
     def _sent(self, send: Callable, obj: Any, dest: int, tag: int) -> list:
         """What `send` returns of each message of an object."""
@@ -153,7 +160,10 @@ class Comm(pkl5.Comm):
 
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Sends in standard mode."""
-        self._sent(MPI.Comm.Send, obj, dest, tag)
+        if _other_threads():
+            self.isend(obj, dest, tag).wait()
+        else:
+            self._sent(MPI.Comm.Send, obj, dest, tag)
 
     def bsend(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Sends in buffered mode."""
@@ -179,14 +189,15 @@ class Comm(pkl5.Comm):
         self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Any:
         """Receives; `buf` is not needed."""
+        if _other_threads():
+            return _match(self, True, source, tag, None).recv(status)
         status = Status() if status is None else status
-        with self._receiving:
-            obj = MPI.Comm.recv(self, None, source, tag, status)
-            if type(obj) is not Parts:
-                return obj
-            receive = partial(received, self, status.Get_source(), status.Get_tag())
-            found = obj if obj.data is not None else opened(*receive(obj.part_lengths()), receive)
-            parts = receive(found.part_lengths())
+        obj = MPI.Comm.recv(self, None, source, tag, status)
+        if type(obj) is not Parts:
+            return obj
+        receive = partial(received, self, status.Get_source(), status.Get_tag())
+        found = obj if obj.data is not None else opened(*receive(obj.part_lengths()), receive)
+        parts = receive(found.part_lengths())
         status.Set_elements(BYTE, len(found.data) + sum(found.lengths))
         return found.load(parts)
 
@@ -214,10 +225,10 @@ class Comm(pkl5.Comm):
 
     def mprobe(self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None) -> Message:
         """Waits for an object and matches it."""
-        return _mprobe(self, MPI.Comm.Mprobe, source, tag, status)
+        return _match(self, True, source, tag, status)
 
     def improbe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """Matches an object that has come; None where none has."""
-        return _mprobe(self, MPI.Comm.Improbe, source, tag, status)
+        return _match(self, False, source, tag, status)

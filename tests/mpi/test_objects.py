@@ -37,6 +37,12 @@ def test_messages_by_every_call_and_in_order(jobs: Jobs, host: str, ranks: int, 
     jobs(host, ranks).run("oracle.objects:messages", timeout=120, **constants)
 
 
+@pytest.mark.parametrize("constants", CONSTANTS, ids=["as it is", "all in pieces"])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_threads_of_a_communicator_do_not_wait_for_each_other(jobs: Jobs, host: str, constants: dict) -> None:
+    jobs(host, 2).run("oracle.objects:threads", **constants)
+
+
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_received_memory_is_a_ranks_own(jobs: Jobs, host: str) -> None:
     jobs(host, 3).run("oracle.objects:own_memory")

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import importlib
 import sys
+import threading
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -242,6 +243,37 @@ def messages(**constants: int) -> None:
     own.wait()
     MPI.Detach_buffer()
     MPI.Free_mem(buffer)
+
+
+def threads(**constants: int) -> None:
+    """Threads of one communicator, each with its own tag: each waits only for its partner."""
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        return
+    comm = ours.Intracomm(WORLD)
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    failures: list[BaseException] = []
+
+    def exchange(tag: int) -> None:
+        try:
+            for number in range(20):
+                obj = {"array": numpy.full(50_000 * (number % 3 + 1), tag + number), "number": number}
+                if (comm.rank + tag) % 2:
+                    comm.send(obj, right, tag)
+                    got = comm.recv(None, left, tag)
+                else:
+                    got = comm.sendrecv(obj, right, tag, None, left, tag)
+                check(got, obj, f"object {number} of thread {tag}")
+        except BaseException as failure:
+            failures.append(failure)
+
+    with settings(**constants):
+        running = [threading.Thread(target=exchange, args=[tag]) for tag in range(4)]
+        for one in running:
+            one.start()
+        for one in running:
+            one.join()
+    if failures:
+        raise failures[0]
 
 
 def own_memory() -> None:
