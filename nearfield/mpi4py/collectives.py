@@ -19,9 +19,8 @@ from nearfield.mpi4py.messages import Comm, received
 from nearfield.mpi4py.packing import MARK, Buffer, filled, loaded, opened, packed, pieces
 
 RECORD = 1024  # bytes of an object's head
-INSIDE = (
-    16 << 10
-)  # bytes of a buffer that are copied into the pickle: heads are too long for more, and have a part anyway
+# Bytes of a buffer that are copied into the pickle. A head is too long for more, and has a part anyway.
+INSIDE = 16 << 10
 
 
 def _next(parts: Iterator[Buffer], lengths: Sequence[int]) -> list[Buffer]:

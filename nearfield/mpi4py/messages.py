@@ -18,9 +18,8 @@ from mpi4py.util import pkl5
 from nearfield.mpi4py import packing
 from nearfield.mpi4py.packing import Parts, filled, opened, packed, pieces
 
-INSIDE = (
-    64 << 10
-)  # bytes of a buffer that are copied into the pickle: they take less time than another message
+# Bytes of a buffer that are copied into the pickle: this takes less time than another message.
+INSIDE = 64 << 10
 
 
 def received(comm: MPI.Comm, source: int, tag: int, lengths: Sequence[int]) -> list[MPI.buffer]:
