@@ -11,9 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOR_USERS = [ROOT / "README.md", *sorted((ROOT / "docs/user").glob("*.md"))]
 LONGEST = 40  # words of a sentence
-BY_HAND = (
-    2200  # lines of docs that are written by hand; 1500 are the aim, for which docs/dev is to become shorter
-)
+BY_HAND = 1700  # lines of docs that are written by hand; 1500 are the aim
 MADE = re.compile(r"<!-- [^\n]*: made by .*?<!-- end -->\n", re.DOTALL)
 
 
