@@ -119,12 +119,14 @@ bool Selector::judge(std::uint64_t call) {
     return block.inside + (counts ? block.between : row.leaves);
   };
   const float its = cost(now, incumbent), theirs = cost(other, challenger);
-  const auto in_each = [&](auto holds) {
-    return rounds_.size() > 1 &&
-           std::ranges::all_of(rounds_, [&](const Round& each) { return holds(cost(each.challenger, challenger)); });
+  // One call in some takes many times as long: a single round, or two that tell for the challenger, may be of these.
+  const auto in_each = [&](std::size_t rounds, auto holds) {
+    return rounds_.size() >= rounds && std::ranges::all_of(rounds_, [&](const Round& each) {
+             return holds(cost(each.incumbent, incumbent), cost(each.challenger, challenger));
+           });
   };
-  const bool decided = in_each([&](float cost) { return cost > far_apart * its; }) ||
-                       in_each([&](float cost) { return cost * far_apart < its; });
+  const bool decided = in_each(2, [&](float, float other) { return other > far_apart * its; }) ||
+                       in_each(3, [](float own, float other) { return other * far_apart < own; });
   if (rounds_.size() < pace().rounds && !decided) return false;
   const float common = std::min(counts ? now.between : incumbent.leaves, its - 1);
   incumbent.nanoseconds = its - common;

@@ -55,15 +55,16 @@ TEST(Choosing, LinesStayInALastLevelCacheThatIsNotShared) {
 }
 
 TEST(Choosing, RowsOfOtherStatesAreTriedAsWell) {
-  const Chosen both = choose(two({near_state, far_state}, near_state), "", megabyte);
+  constexpr Call bcast{Collective::bcast, 1 << 20};
+  const Chosen both = choose(two({near_state, far_state}, near_state), "", bcast);
   EXPECT_NE(both.best->reach, collectives::staged);
   EXPECT_TRUE(has_staged(both.promising));
-  const Chosen one = choose(two({near_state}, near_state), "", megabyte);
+  const Chosen one = choose(two({near_state}, near_state), "", bcast);
   EXPECT_FALSE(has_staged(one.promising));
   EXPECT_EQ(one.best, both.best);
   // What the user has forced is all there is.
-  const Chosen forced = choose(two({near_state, far_state}, near_state), "allreduce:direct", megabyte);
-  EXPECT_EQ(forced.promising, std::vector{&row(Collective::allreduce, "direct")});
+  const Chosen forced = choose(two({near_state, far_state}, near_state), "bcast:direct", bcast);
+  EXPECT_EQ(forced.promising, std::vector{&row(Collective::bcast, "direct")});
 }
 
 TEST(Choosing, OrdersDoNotKeepOutWhatGoesAnotherWay) {
