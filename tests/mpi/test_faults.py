@@ -53,9 +53,10 @@ def test_survivors_report_a_killed_rank() -> None:
 
 
 @pytest.mark.alone
-def test_so_they_do_with_calls_that_they_have_left() -> None:
-    report = report_after_kill(3, [compile_c("mpich", "killed.c"), "ahead"])
-    assert re.search(r"rank 1 \(process \d+\).*ended", report), report
+@pytest.mark.parametrize("left", ["ahead", "buffered"])
+def test_so_they_do_with_what_they_have_left(left: str) -> None:
+    report = report_after_kill(3, [compile_c("mpich", "killed.c"), left])
+    assert re.search(r"rank 1 .*has ended", report), report
 
 
 @pytest.mark.alone

@@ -1,6 +1,6 @@
 /* What goes on until somebody is killed. Each rank prints "rank N process PID" first.
 
-     killed collectives|messages|partitioned|lock|ahead [FILE]
+     killed collectives|messages|partitioned|lock|ahead|buffered [FILE]
 
    Launchers stop to forward what is printed when a rank dies: the file is in place of standard error. */
 #include <mpi.h>
@@ -76,6 +76,18 @@ static void ahead(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Nor to what they send to it by buffers. */
+static void buffered(void) {
+  enum { n = 1 << 20 };
+  static char data[n];
+  char* room = malloc(n + MPI_BSEND_OVERHEAD);
+  int size;
+  if (rank == 1) sleep(60);
+  MPI_Buffer_attach(room, n + MPI_BSEND_OVERHEAD);
+  MPI_Bsend(data, n, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+  MPI_Buffer_detach(&room, &size);
+}
+
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
   if (argc > 2 && !freopen(argv[2], "a", stderr)) return 1;
@@ -87,6 +99,7 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "partitioned")) partitioned();
   if (!strcmp(what, "lock")) lock();
   if (!strcmp(what, "ahead")) ahead();
+  if (!strcmp(what, "buffered")) buffered();
   MPI_Finalize();
   return 0;
 }

@@ -42,6 +42,22 @@ static void errors(void) {
   int detached_size;
   MPI_Buffer_detach(&detached, &detached_size);
   CHECK(detached == attached && detached_size == 4096 + MPI_BSEND_OVERHEAD);
+#if MPI_VERSION * 10 + MPI_SUBVERSION >= 41
+  /* A flush does not wait for later messages. */
+  enum { apiece = 1 << 18 };
+  char* const room = malloc(2 * (apiece + MPI_BSEND_OVERHEAD));
+  char *const buffered = calloc(1, apiece), *const come = malloc(apiece);
+  MPI_Request flushed;
+  MPI_Buffer_attach(room, 2 * (apiece + MPI_BSEND_OVERHEAD));
+  MPI_Bsend(buffered, apiece, MPI_BYTE, peer, 5, comm);
+  MPI_Buffer_iflush(&flushed);
+  MPI_Bsend(buffered, apiece, MPI_BYTE, peer, 6, comm);
+  MPI_Recv(come, apiece, MPI_BYTE, before, 5, comm, MPI_STATUS_IGNORE);
+  MPI_Wait(&flushed, MPI_STATUS_IGNORE);
+  MPI_Recv(come, apiece, MPI_BYTE, before, 6, comm, MPI_STATUS_IGNORE);
+  MPI_Buffer_detach(&detached, &detached_size);
+  CHECK(detached == room);
+#endif
   /* And without a buffer, where Open MPI sends what is short at once. */
 #ifdef OPEN_MPI
   for (int i = 0; i < 20; ++i) CHECK(MPI_Bsend(data, 4000, MPI_BYTE, peer, 4, comm) == MPI_SUCCESS);
