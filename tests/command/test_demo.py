@@ -12,7 +12,11 @@ from tests.command.pages import check_page
 from tests.selection import per_change
 
 
-@pytest.mark.parametrize("operations", per_change([("latency", "bcast"), OPERATIONS]), ids=["two", "all"])
+@pytest.mark.parametrize(
+    "operations",
+    per_change([pytest.param(("latency", "bcast")), pytest.param(OPERATIONS)]),
+    ids=["two", "all"],
+)
 def test_it_runs(
     operations: tuple[str, ...],
     tmp_path: Path,
