@@ -1,13 +1,21 @@
 """Prints what took how long: the seconds of every stage of the tests, and the twenty slowest tests.
 
-python3 scripts/durations.py DIRECTORY: with `stages`, lines of a name and seconds, and JUnit's XML of CTest and pytest.
+python3 scripts/durations.py DIRECTORY [--budget]: with `stages`, lines of a name and seconds, and JUnit's XML of CTest and
+pytest. --budget: fails where a stage has grown by more than a tenth beyond tests/budget.toml, by counts of tests and of
+objects that are compiled for it, since times depend on the machine.
 """
 
+from __future__ import annotations
+
+import re
 import sys
+import tomllib
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 SLOWEST = 20
+OBJECT = re.compile(r"^build [^:]*\.o: (?:ASM|C|CXX)_COMPILER", re.MULTILINE)
 
 
 def tests_of(report: Path) -> list[tuple[float, str]]:
@@ -20,8 +28,21 @@ def tests_of(report: Path) -> list[tuple[float, str]]:
     ]
 
 
-def main() -> None:
-    """Prints the tables."""
+def beyond_budget(tests: list[tuple[float, str]]) -> list[str]:
+    """A line for each figure of tests/budget.toml that is exceeded by more than a tenth."""
+    lines = []
+    for runner, figures in tomllib.loads((ROOT / "tests/budget.toml").read_text()).items():
+        counts = {"tests": sum(name.startswith(f"{runner}: ") for _, name in tests)}
+        build = ROOT / f"build/{runner}/build.ninja"
+        counts["objects"] = len(OBJECT.findall(build.read_text())) if build.exists() else 0
+        for what, most in figures.items():
+            if counts[what] > 1.1 * most:
+                lines.append(f"{runner} has {counts[what]} {what}, a tenth more than {most}")
+    return lines
+
+
+def main() -> int:
+    """Prints the tables. Returns the exit status."""
     results = Path(sys.argv[1])
     stages = [line.split() for line in (results / "stages").read_text().splitlines()]
     tests = [test for report in sorted(results.glob("*.xml")) for test in tests_of(report)]
@@ -32,7 +53,13 @@ def main() -> None:
     for name, seconds in stages:
         print(f"{int(seconds):6d}  {name}")
     print(f"{sum(int(seconds) for _, seconds in stages):6d}  in all")
+    if "--budget" not in sys.argv[2:]:
+        return 0
+    beyond = beyond_budget(tests)
+    if beyond:
+        print("== beyond tests/budget.toml, which a commit may raise that says why", *beyond, sep="\n")
+    return bool(beyond)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -81,4 +81,7 @@ stage mpi pytests mpi tests --ignore tests/guest --ignore tests/nodes -m "$marks
 stage alone pytests alone tests/mpi tests/command -m "$marks_alone"
 # Ranks of pretended nodes spin in their hosts, and networks are measured: one at a time.
 stage nodes pytests nodes tests/nodes -m "$marks"
-python3 scripts/durations.py $results
+# For a change no stage may grow unnoticed.
+budget=()
+[ "$tier" = all ] || budget=(--budget)
+python3 scripts/durations.py $results ${budget[@]+"${budget[@]}"}
