@@ -234,6 +234,7 @@ def messages(**constants: int) -> None:
         for source, objects in by_source.items():
             check(objects, drawn(source), f"objects of rank {source}")
         ours.Request.waitall(requests)
+    WORLD.Barrier()  # nobody receives from anybody by any tag any more
     # What mpi4py sends, and what it receives of what has no parts.
     request = WORLD.isend({"of": rank}, right)
     assert comm.recv(None, left) == {"of": left}
