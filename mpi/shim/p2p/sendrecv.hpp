@@ -97,9 +97,9 @@ inline void exchange(const Communicator& c, const layout::Data& data, int dest, 
 
 // A combined call; either partner may be MPI_PROC_NULL. `copy`: the send buffer is replaced, so it is copied first.
 template <class N, class HostCall>
-[[gnu::noinline]] int run(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest,
-                          int send_tag, void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag,
-                          MPI_Comm comm, MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
+int run(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
+        void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, MPI_Status* status,
+        MPI_Request* request, bool copy, HostCall host_call) try {
   Communicator* const c = channel(comm);
   if (c && spans_nodes(*c)) [[unlikely]] {
     // If both halves go by one side, that side combines them.
@@ -183,27 +183,36 @@ template <class N, class HostCall>
 template <class Last>
 constexpr bool is_request = std::is_same_v<Last, MPI_Request*>;
 
+// Apart from the short path, which would have to store all arguments for this one's call of the host: 256 B took 0.63
+// us instead of 0.56 (far, Zen 4).
 template <Function number, class N, class Last>
-static int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag, void* recv,
-                    N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, Last last) {
+[[gnu::noinline]] static int sendrecv_anything(const void* send, N send_count, MPI_Datatype send_type, int dest,
+                                               int send_tag, void* recv, N recv_count, MPI_Datatype recv_type,
+                                               int source, int recv_tag, MPI_Comm comm, Last last) {
   MPI_Status* status = MPI_STATUS_IGNORE;
   MPI_Request* request = nullptr;
-  if constexpr (is_request<Last>) {
-    request = last;
-  } else {
-    status = last;
-    // What leaves at once goes first: then nothing is under way beside the receive.
-    const PlainMessage to = plain_message(send, send_count, send_type, dest, send_tag, comm);
-    const PlainMessage from = plain_message(recv, recv_count, recv_type, source, recv_tag, comm);
-    if (from.member >= 0 && send_short(to, send, send_tag)) [[likely]]
-      return receive_short(from, recv, recv_tag, status) ? MPI_SUCCESS
-                                                         : receive_plain(name_of(number), from, recv, recv_tag, status);
-  }
+  if constexpr (is_request<Last>) request = last;
+  else status = last;
   return combined::run(name_of(number), send, send_count, send_type, dest, send_tag, recv, recv_count, recv_type,
                        source, recv_tag, comm, status, request, false, [&]() -> int {
                          return at_host<number>(send, send_count, send_type, dest, send_tag, recv, recv_count,
                                                 recv_type, source, recv_tag, comm, last);
                        });
+}
+
+template <Function number, class N, class Last>
+static int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag, void* recv,
+                    N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, Last last) {
+  if constexpr (!is_request<Last>) {
+    // What leaves at once goes first: then nothing is under way beside the receive.
+    const PlainMessage to = plain_message(send, send_count, send_type, dest, send_tag, comm);
+    const PlainMessage from = plain_message(recv, recv_count, recv_type, source, recv_tag, comm);
+    if (from.member >= 0 && send_short(to, send, send_tag)) [[likely]]
+      return receive_short(from, recv, recv_tag, last) ? MPI_SUCCESS
+                                                       : receive_plain(name_of(number), from, recv, recv_tag, last);
+  }
+  return sendrecv_anything<number>(send, send_count, send_type, dest, send_tag, recv, recv_count, recv_type, source,
+                                   recv_tag, comm, last);
 }
 
 template <Function number, class N, class Last>
