@@ -120,14 +120,15 @@ std::vector<Ranked> estimate(const team::Shape& shape, std::string_view override
   return rows;
 }
 
-// The first challenger is the best of those that go another way than the incumbent, between user buffers or through
-// copy buffers: estimates err most there, since the members' state decides, and orders of an exchange differ little.
-std::vector<const Algorithm*> rank(const team::Shape& shape, std::vector<Ranked>& rows) {
-  std::vector<const Algorithm*> worth = tuning::rank(rows, hopeless(shape), rows.size());
-  const auto other = std::ranges::find_if(worth, [&](const Algorithm* row) { return row->reach != worth[0]->reach; });
+// Puts the best of those rows first among the challengers that go another way than the incumbent, between user buffers
+// or through copy buffers: estimates err most there, since the members' state decides, and orders of an exchange differ
+// little.
+void put_other_way_first(std::vector<const Algorithm*>& worth) {
+  const auto is_staged = [](const Algorithm* row) { return row->reach == collectives::staged; };
+  const auto other =
+      std::ranges::find_if(worth, [&](const Algorithm* row) { return is_staged(row) != is_staged(worth[0]); });
   if (other != worth.end()) std::rotate(worth.begin() + 1, other, other + 1);
   worth.resize(std::min(worth.size(), candidates));
-  return worth;
 }
 
 // Whether members that are in one state may come into another: those of several caches stay where they are.
@@ -146,23 +147,23 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   Chosen chosen;
   std::vector<Ranked> rows = estimate(shape, override_text, call);
   if (rows.empty()) return chosen;
-  chosen.promising = rank(shape, rows);
+  chosen.promising = tuning::rank(rows, hopeless(shape), rows.size());
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
   if (staged != rows.end()) chosen.staged = staged->row;
   chosen.best = chosen.promising.empty() ? rows[0].row : chosen.promising[0];
   chosen.cost = rows[0].cost;
   chosen.forced = rows[0].standing == tuning::Standing::forced;
-  if (!may_move(shape)) return chosen;
   team::Shape moved = shape;
   for (const PairCosts& state : shape.states) {
+    if (!may_move(shape)) break;
     if (state.line <= 0 || like(state.line, shape.machine.near_pair.line)) continue;
     moved.machine.near_pair = state;
     moved.machine.line = state.line;
     rows = estimate(moved, override_text, call);
-    for (const Algorithm* row : rank(moved, rows))
-      if (std::ranges::find(chosen.promising, row) == chosen.promising.end() && chosen.promising.size() < candidates)
-        chosen.promising.push_back(row);
+    for (const Algorithm* row : tuning::rank(rows, hopeless(moved), rows.size()))
+      if (std::ranges::find(chosen.promising, row) == chosen.promising.end()) chosen.promising.push_back(row);
   }
+  put_other_way_first(chosen.promising);
   return chosen;
 }
 
