@@ -134,6 +134,21 @@ void put_other_way_first(std::vector<const Algorithm*>& worth) {
 // Whether members that are in one state may come into another: those of several caches stay where they are.
 bool may_move(const team::Shape& shape) { return shape.machine.near == 0 && !shape.oversubscribed(); }
 
+// Adds rows that another known state of the members favours.
+void add_from_other_states(std::vector<const Algorithm*>& worth, const team::Shape& shape,
+                           std::string_view override_text, const Call& call) {
+  if (!may_move(shape)) return;
+  team::Shape moved = shape;
+  for (const PairCosts& state : shape.states) {
+    if (state.line <= 0 || like(state.line, shape.machine.near_pair.line)) continue;
+    moved.machine.near_pair = state;
+    moved.machine.line = state.line;
+    std::vector<Ranked> rows = estimate(moved, override_text, call);
+    for (const Algorithm* row : tuning::rank(rows, hopeless(moved), rows.size()))
+      if (std::ranges::find(worth, row) == worth.end()) worth.push_back(row);
+  }
+}
+
 }  // namespace
 
 double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
@@ -150,19 +165,11 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   chosen.promising = tuning::rank(rows, hopeless(shape), rows.size());
   const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
   if (staged != rows.end()) chosen.staged = staged->row;
-  chosen.best = chosen.promising.empty() ? rows[0].row : chosen.promising[0];
-  chosen.cost = rows[0].cost;
-  chosen.forced = rows[0].standing == tuning::Standing::forced;
-  team::Shape moved = shape;
-  for (const PairCosts& state : shape.states) {
-    if (!may_move(shape)) break;
-    if (state.line <= 0 || like(state.line, shape.machine.near_pair.line)) continue;
-    moved.machine.near_pair = state;
-    moved.machine.line = state.line;
-    rows = estimate(moved, override_text, call);
-    for (const Algorithm* row : tuning::rank(rows, hopeless(moved), rows.size()))
-      if (std::ranges::find(chosen.promising, row) == chosen.promising.end()) chosen.promising.push_back(row);
-  }
+  const Ranked& best = chosen.promising.empty() ? rows[0] : *std::ranges::find(rows, chosen.promising[0], &Ranked::row);
+  chosen.best = best.row;
+  chosen.cost = best.cost;
+  chosen.forced = best.standing == tuning::Standing::forced;
+  add_from_other_states(chosen.promising, shape, override_text, call);
   put_other_way_first(chosen.promising);
   return chosen;
 }
