@@ -3,8 +3,8 @@
     python bench/applications.py [--ranks 2] [--runs 5] [--out FILE.json] [NAME...]
 
 Packages: gromacs lammps hpcc quantum-espresso quantum-espresso-data nwchem-openmpi (Open MPI 4.1 of Debian), and python3-petsc4py
-python3-h5py-mpi. Each runs a few seconds. What is not installed is left out with a line; each has to print the same in all runs but for
-times (`nearfield compare`). Figures are wall time by the plain run's of the same round: median and quartiles.
+python3-h5py-mpi. Each runs a few seconds. For an application that is not installed one line is printed. All runs of an application have
+to print the same except times (`nearfield compare`). Figures are wall times divided by that of the plain run of the same round.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nearfield.verdict import as_json, verdict  # noqa: E402
 
 @dataclass(frozen=True)
 class Application:
-    """`prepare` writes inputs for so many ranks into a directory, where the command is run; what it needs is looked up before."""
+    """An application. `prepare` writes inputs for a number of ranks into a directory, in which the command runs."""
 
     name: str
     needs: tuple[str, ...]  # programs, or files by their paths
@@ -150,7 +150,7 @@ APPLICATIONS = (
 
 
 def absent(application: Application) -> list[str]:
-    """What it needs that is not there."""
+    """The files and programs that the application needs and that are missing."""
     return [
         one
         for one in application.needs

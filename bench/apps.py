@@ -3,10 +3,10 @@
     python bench/apps.py mesh --ranks 2,8 --hosts mpich,openmpi --parts    # also with the heap alone and with MPI alone
 
 A row has app, form (of its communication, empty where there is one only), ranks, nodes, host, version, mode (one of
-MODES), points (a side), loops, heap, runs, pinned (a CPU of its own for each rank), beside (so many neighbours of a kind, "": none) and figures of a loop: seconds (wall time),
-cpu (CPU time of all ranks), mpi and mpi_most (time in MPI, waiting included, the ranks' mean and the largest), share (mpi by seconds).
-Each is the median over runs; NAME_lower and NAME_upper are the quartiles, seconds_all are the runs. calls and bytes are what the program counts of its own
-calls: those to MPI, and what these send, of all ranks.
+MODES), points (of a side), loops, heap, runs, pinned (each rank has a CPU of its own), beside (number and kind of busy processes; "": none)
+and figures of a loop: seconds (wall time), cpu (CPU time of all ranks), mpi and mpi_most (time in MPI with waiting: the ranks' mean and the
+largest), share (mpi divided by seconds). Each figure is the median over runs; NAME_lower and NAME_upper are the quartiles, seconds_all all
+runs. calls and bytes are counts of the program: the MPI calls of all ranks, and the bytes that these send.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ LIMIT = 600  # seconds, of a run
 
 @dataclass(frozen=True)
 class App:
-    """An application: its program in examples, what a size means, and what is measured unless asked otherwise.
+    """An application: its program in examples, the meaning of a size, and the default of what is measured.
 
-    `same_bits`: the result depends on points and loops alone, not on form, ranks and host. `rounding`: MPI does not say in
-    which order numbers are added, so not the checksum but the loss has to be the same, but for this share of it.
+    `same_bits`: the result depends only on points and loops, not on form, ranks and host. `rounding`: MPI does not define the
+    order in which numbers are added, so the loss is compared, not the checksum; it may differ by this share of itself.
     """
 
     program: str
@@ -69,17 +69,17 @@ class App:
     rounding: float = 0
 
     def same(self, one: dict[str, str], other: dict[str, str]) -> bool:
-        """Whether two runs of one problem printed what is the same result."""
+        """Whether two runs of one problem printed equal results."""
         if not self.rounding:
             return one["checksum"] == other["checksum"]
         return abs(float(one["loss"]) - float(other["loss"])) <= self.rounding * abs(float(other["loss"]))
 
     def result(self, printed: dict[str, str]) -> str:
-        """What has to be the same."""
+        """The printed value that is compared."""
         return printed["loss" if self.rounding else "checksum"]
 
     def command(self, host: Host, points: int, loops: int, form: str = "") -> list[str]:
-        """What a rank runs: the script, or what was built of the program in C, with its arguments. Raises ValueError, NotBuilt."""
+        """The command of a rank: the Python script or the compiled C program, with its arguments. Raises ValueError, NotBuilt."""
         if self.program.endswith(".py"):
             words = [python_of(host), str(ROOT / "examples" / self.program)]
         else:
@@ -98,7 +98,7 @@ APPS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured both ways."""
+    """One problem that is measured plain and with Nearfield."""
 
     app: str
     host: Host
@@ -123,11 +123,12 @@ def compare(
     modes: Sequence[str] = (PLAIN, BOTH),
     beside: Beside = ALONE,
     bed: Bed | None = None,
+    silent: bool = False,
 ) -> list[Row]:
-    """All cells, `runs` times in each of `modes` in the order A B B A; what is empty or 0 is as APPS has it.
+    """Measures all cells, `runs` times in each of `modes` in the order A B B A. Arguments that are empty or 0 have the defaults of APPS.
 
-    `options` are the program's own. Each rank is bound to a CPU where there are enough, but on a `bed`. `beside`: who runs meanwhile. Raises ValueError where results differ (by a bit, or
-    by more than rounding), where a job fails, and for what there is not; NotBuilt.
+    `options` are the program's own. Each rank is bound to a CPU if there are enough, except on a `bed`. `beside`: busy processes meanwhile.
+    `silent`: shows no progress. Raises NotBuilt; ValueError if results differ (see App), a job fails, or an argument is unknown.
     """
     found = find_hosts()
     check_words([name], APPS, "application")
@@ -152,7 +153,7 @@ def compare(
     rows: list[Row] = []
     # Of each number of points, what all others have to give.
     first: dict[int, tuple[dict[str, str], Cell]] = {}
-    for cell in tracked(cells, name):
+    for cell in cells if silent else tracked(cells, name):
         command = [*app.command(cell.host, cell.points, loops, cell.form), *options]
         about = {"app": name, "form": cell.form, "ranks": cell.ranks, "nodes": nodes}
         about |= {"host": cell.host.name, "version": host_version(cell.host), "points": cell.points}
@@ -161,7 +162,7 @@ def compare(
         if pinned:
             command = bound(command)
         with beside.running():
-            printed = _all(app, cell, command, runs, heap, bed, not sys.stderr.isatty(), modes)
+            printed = _all(app, cell, command, runs, heap, bed, not (silent or sys.stderr.isatty()), modes)
         if app.same_bits:
             one = printed[modes[0]][0]
             other, whose = first.setdefault(cell.points, (one, cell))

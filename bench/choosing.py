@@ -4,7 +4,7 @@
 
 Prints a line for each cell as it comes, then as tables the cells in which the model's choice takes more than 1.3 of the fastest
 candidate's time, and the algorithms whose estimates are off by as much. Writes bench/results/choosing-MACHINE-N-ranks.json with the
-machine; `--out FOLDER` elsewhere. Jobs share the minutes evenly; what they do not suffice for is named.
+machine; with `--out FOLDER` there. Jobs share the minutes evenly; the cells for which the time did not suffice are named.
 
 nearfield/choices.py measures, and says what a cell is.
 """
@@ -89,7 +89,7 @@ def put_into_states(cells: list[Cell]) -> None:
 
 
 def show(cells: list[Cell]) -> None:
-    """What the model gets wrong, and how often it and the trials are right."""
+    """Prints the cells that the model gets wrong, and how often the model and the trials are right."""
     wrong = sorted((c for c in cells if c["model_ratio"] > WRONG), key=lambda cell: -cell["model_ratio"])
     if wrong:
         print(f"\nThe model's choice takes more than {WRONG:g} of the fastest's time:")

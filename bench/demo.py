@@ -10,9 +10,10 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
-from bench.apps import APPS, LIMIT, MODES, PLAIN, compare
+from bench.apps import APPS, BOTH, LIMIT, MODES, PLAIN, compare
 from bench.demo_figures import (
     OPERATIONS,
     PARTS,
@@ -29,6 +30,7 @@ from nearfield.bench import run_bench
 from nearfield.hosts import find_hosts, launch_command, launcher_environment
 from nearfield.libraries import DEFAULT_HEAP
 from nearfield.machine import describe_machine
+from nearfield.progress import Progress
 from nearfield.statistics import PATTERN, VARIABLE, Statistics, read_statistics
 from nearfield.summary import size_word, speed_word
 from nearfield.tables import print_table, styled
@@ -37,6 +39,7 @@ HOST = "mpich"
 # Small, middle and large; with many ranks on a CPU a plain host takes tens of milliseconds a call.
 SIZES = (8, 1 << 10, 16 << 10, 128 << 10, 1 << 20)
 OVERSUBSCRIBED_SIZES = (8, 16 << 10)
+JOB_SECONDS = 1.0  # as long as none has ended
 PROGRAMS = (
     Program("fft", "3-D FFT", 64, 12),
     Program("matmul", "product of matrices", 1024, 4, "bcast"),
@@ -46,39 +49,55 @@ PROGRAMS = (
 )
 
 
-def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -> None:
+def run_demo(out: Path, full: bool, programs: tuple[Program, ...] = PROGRAMS) -> None:
     """Runs the demo and writes the report to `out`, its figures beside it. Raises ValueError where results differ."""
     from bench.demo_page import write_demo  # matplotlib takes a second
 
-    if HOST not in find_hosts():
+    found = find_hosts()
+    if HOST not in found:
         raise ValueError("the embedded MPICH is not installed; run `make build`")
     cpus = len(os.sched_getaffinity(0))
-    rank_counts = [2, 4 * cpus] if not quick else [2]
+    few, many = 2, 4 * cpus
+    others = [host for host in ("openmpi", "impi") if host in found] if full else []
+    modes = MODES if full else (PLAIN, BOTH)
+    runs = {few: 3, many: 3 if full else 1}
+    timed = [(few, name, SIZES) for name in OPERATIONS]
+    timed += [(many, name, OVERSUBSCRIBED_SIZES) for name in OPERATIONS[1:] if full]
     rows: list[Row] = []
-    others = [host for host in ("openmpi", "impi") if host in find_hosts()]
-    for program in programs:
-        for hosts, modes in (([HOST], MODES), (others, (PLAIN,))):
-            rows += compare(
-                program.app,
-                rank_counts,
-                hosts,
-                [program.points],
-                program.loops,
-                1 if quick else 3,
-                [program.form] if program.form else [],
-                modes=modes,
-            )
-    print(styled(f"\nWhat would my program gain? Plain {HOST} and Nearfield, {cpus} CPUs", "bold"))
-    show_programs(rows, programs)
-    operations = run_bench(list(OPERATIONS), [2], list(SIZES), [HOST], ["used"], 0.03 if quick else 0.1)
-    if not quick:
-        collectives = list(OPERATIONS[1:])
-        operations += run_bench(
-            collectives, [rank_counts[1]], list(OVERSUBSCRIBED_SIZES), [HOST], ["used"], 0.1
-        )
+    operations: list[Row] = []
+    carried: dict[str, Carried] = {}
+    jobs_of_program = {ranks: runs[ranks] * (len(modes) + len(others)) for ranks in runs}
+    with Jobs(len(programs) * (sum(jobs_of_program.values()) + 1) + 2 * len(timed)) as jobs:
+        for ranks, expected in jobs_of_program.items():
+            measured: list[Row] = []
+            for program in programs:
+                jobs.begin(f"{program.title}, {ranks} ranks", expected)
+                for hosts, ways in (([HOST], modes), (others, (PLAIN,))):
+                    measured += compare(
+                        program.app,
+                        [ranks],
+                        hosts,
+                        [program.points],
+                        program.loops,
+                        runs[ranks],
+                        [program.form] if program.form else [],
+                        modes=ways,
+                        silent=True,
+                    )
+            rows += measured
+            jobs.clear()
+            title = f"What would my program gain? Plain {HOST} and Nearfield, {ranks} ranks on {cpus} CPUs"
+            print(styled(f"\n{title}", "bold"))
+            show_programs(measured, programs)
+        for ranks, name, sizes in timed:
+            jobs.begin(f"{name}, {ranks} ranks", 2)
+            seconds = 0.1 if full else 0.03
+            operations += run_bench([name], [ranks], list(sizes), [HOST], ["used"], seconds, silent=True)
+        for program in programs:
+            jobs.begin(f"{program.title}, with statistics", 1)
+            carried[program.app] = carried_calls(program, few)
     print(styled("\nWhen? Times as fast as the plain host, buffers that are used", "bold"))
     show_operations(operations)
-    carried = {program.app: carried_calls(program, 2) for program in programs}
     print(styled("\nWhy? What Nearfield carried, of the first of 2 ranks", "bold"))
     print_table(
         ["program", "collectives", "messages", "by", "passed on"],
@@ -96,6 +115,20 @@ def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -
     print(f"\nReport: {out}, figures: {out.with_suffix('.json')}")
 
 
+class Jobs(Progress):
+    """Progress in jobs, of which all take about the same time, so that the rest of it is known."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__(total)
+        self._next = 0
+
+    def begin(self, text: str, jobs: int = 1) -> None:
+        """Shows the name of the next step, which consists of `jobs` jobs."""
+        self.done, self._next = self._next, self._next + jobs
+        seconds = (time.monotonic() - self.begun) / self.done if self.done else JOB_SECONDS
+        super().begin(f"{text}, about {seconds * (self.total - self.done):.0f} s left")
+
+
 def show_programs(rows: list[Row], programs: tuple[Program, ...]) -> None:
     """A row for each program and number of ranks."""
     words = []
@@ -103,7 +136,8 @@ def show_programs(rows: list[Row], programs: tuple[Program, ...]) -> None:
         words.append([program.title, str(ours["ranks"])])
         words[-1] += [f"{row['seconds'] * 1000:.2f}" for row in (plain, ours)]
         words[-1].append(f"{plain['seconds'] / ours['seconds']:.2f}")
-        words[-1] += ratio_words([1 / ratio if ratio else None for ratio in part_ratios(rows, ours)])
+        parts = [1 / ratio if ratio else None for ratio in part_ratios(rows, ours)]
+        words[-1] += ratio_words(parts) * any(parts)
         words[-1].append(f"{ours['cpu'] / plain['cpu'] - 1:+.0%}")
         words[-1] += [f"{row['share']:.0%}" for row in (plain, ours)]
     print_table(
@@ -113,7 +147,7 @@ def show_programs(rows: list[Row], programs: tuple[Program, ...]) -> None:
             "plain ms",
             "Nearfield ms",
             "times faster",
-            *PARTS,
+            *(PARTS if len(words[0]) > 8 else []),
             "CPU time",
             "in MPI, plain",
             "Nearfield",
@@ -156,7 +190,7 @@ def carried_calls(program: Program, ranks: int) -> Carried:
 
 
 def carried_by(rank: Statistics, text: str) -> Carried:
-    """What a rank's statistics say of its program's calls; `text` is the same as it was printed."""
+    """How a program's calls were served, by a rank's statistics; `text` is the printed form of these."""
     ways = {
         "fastboxes": "messages_by_fastboxes",
         "the queue": "messages_by_the_queue",

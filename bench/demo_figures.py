@@ -1,4 +1,4 @@
-"""What the demo measured, and the figures and words that its tables and its page show."""
+"""The results of the demo, and the figures and words that its tables and its page show."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Program:
 
 @dataclass(frozen=True)
 class Carried:
-    """What became of a program's calls: numbers of collectives and messages, how messages went, what the host was called for, and the
-    statistics in full."""
+    """How a program's calls were served: numbers of collectives and messages, the protocols of messages, the calls that the host served,
+    and the full statistics."""
 
     collectives: int
     messages: int
@@ -47,10 +47,12 @@ PARTS = ["heap alone", "MPI alone", "by the best host"]
 
 
 def part_ratios(rows: list[Row], ours: Row) -> list[float | None]:
-    """Wall times by the host's: with the heap alone, with MPI alone; and Nearfield's by that of the quickest plain host. None: not run."""
+    """Ratios of wall times: with the heap alone and with MPI alone to the plain host's; Nearfield's to that of the quickest
+    plain host, if there are several. None: not run."""
     cell = next(cell for cell in by_cell(rows) if cell.get(BOTH) is ours)
     alone = [cell[mode]["seconds"] / cell[PLAIN]["seconds"] if mode in cell else None for mode in (HEAP, MPI)]
-    return [*alone, ours["seconds"] / best_plain(rows, ours)]
+    several = len({row["host"] for row in rows}) > 1
+    return [*alone, ours["seconds"] / best_plain(rows, ours) if several else None]
 
 
 def ratio_words(ratios: list[float | None]) -> list[str]:

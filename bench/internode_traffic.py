@@ -1,7 +1,7 @@
-"""What crosses between nodes in a collective call, beside the least that has to.
+"""Counts what a collective call sends between nodes, and compares it with the least that is possible.
 
-A row has op, bytes, ranks, nodes, host, mode, algorithm, and of a call, all nodes' interfaces together: packets (acknowledgements
-among them), wire_bytes, segments (of TCP, with data: as many as messages where these are small) and payload (bytes without
+A row has op, bytes, ranks, nodes, host, mode and algorithm, and the sums of one call over all nodes' interfaces: packets (with
+acknowledgements), wire_bytes, segments (TCP segments with data; each small message is one) and payload (bytes without the
 headers of Ethernet, IP and TCP).
 """
 
@@ -29,10 +29,10 @@ COUNTED += ("reduce_scatter_block",)
 
 
 def least(op: str, size: int, placement: Sequence[int]) -> tuple[float, int]:
-    """How many messages between nodes a call needs and how many bytes of data, `size` in a vector or block.
+    """Returns the least messages between nodes and the least bytes of a call whose vectors or blocks have `size` bytes.
 
-    Messages are for short data: one for each pair of nodes that have something for each other, or, where partial results
-    are as short as what they are made of, along a tree or by recursive doubling. Rank 0 is the root.
+    The number of messages holds for short data: one for each pair of nodes that exchange data; if partial results are as
+    short as their operands, those of a tree or of recursive doubling. Rank 0 is the root.
     """
     members = Counter(placement)
     nodes, ranks = len(members), len(placement)
@@ -64,7 +64,7 @@ def count(
 ) -> list[Row]:
     """A row of each operation that is COUNTED, number of ranks (in blocks), size, host and mode (plain, nearfield).
 
-    `seconds`: how long Nearfield may try algorithms before calls are counted, and how long these take, about.
+    `seconds`: Nearfield may try algorithms for so long before calls are counted; the counted calls take about as long.
     Raises ValueError when a job fails.
     """
     found = find_hosts()

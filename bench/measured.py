@@ -60,16 +60,18 @@ def source(names: Iterable[str]) -> list[str]:
 
 
 def state_of(row: Row) -> str:
-    """How far the two CPUs were apart: a cache line from core to core in less than 100 ns, or more; one state: no word."""
+    """The state's word: CORE if a cache line takes less than 30 ns from core to core, NEAR below 100, FAR above 150, otherwise NONE."""
     state = row.get("state", "any")
     if state in (NEAR, FAR):
         return state
     if not state.endswith(" ns"):
         return NONE
-    low, high = (float(word) for word in state.removesuffix(" ns").split("-"))
-    if high < 30:
+    lines = [
+        float(word) for word in state.removesuffix(" ns").split("-")
+    ]  # one, or the shortest and the longest
+    if lines[-1] < 30:
         return CORE
-    return NEAR if high < 100 else FAR if low > 150 else NONE
+    return NEAR if lines[-1] < 100 else FAR if lines[0] > 150 else NONE
 
 
 def label_of(row: Row) -> str:
@@ -160,7 +162,7 @@ def pairs() -> dict[tuple[str, int, str], tuple[Row, Row]]:
 
 
 def word_of(plain: Row, ours: Row) -> str:
-    """The verdict on a program of which quartiles were kept: they lie apart, or nothing is decided."""
+    """The verdict on a program by its quartiles: faster or slower if they do not overlap, else undecided."""
     if ours["seconds_upper"] < plain["seconds_lower"]:
         return "faster"
     return "slower" if ours["seconds_lower"] > plain["seconds_upper"] else "undecided"
@@ -185,7 +187,7 @@ def number(ratio: float) -> str:
 
 
 def three(value: float) -> str:
-    """Three digits, but all of what is before the point."""
+    """A number with three significant digits, or without decimals from 100 on."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 

@@ -1,7 +1,7 @@
-"""What Nearfield costs in memory, per rank above the plain host; a table on standard output, KiB.
+"""Measures how much more memory a rank takes with Nearfield than with the plain host. Prints a table in KiB.
 
-Arguments: hosts, numbers of ranks, starts of each (the median counts), and `talk` for what all ranks need once every one has
-exchanged 20 messages of 8 bytes and one of 16 KiB with every other, e.g. mpich,impi 2,4,8 5 talk.
+Arguments: hosts, numbers of ranks, and the number of starts, whose median counts. With `talk` it also measures after every rank
+has exchanged 20 messages of 8 bytes and one of 16 KiB with every other. Example: mpich,impi 2,4,8 5 talk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Bytes = dict[str, dict[str, float]]  # phase, part: KiB per rank
 
 
 def measure(host: Host, ranks: int, nearfield: bool, talk: tuple[str, ...] = ()) -> Bytes:
-    """One start: what each rank has, in the mean. Raises RuntimeError when the job fails."""
+    """Runs one job. Returns the bytes of a rank, the mean over ranks, for each phase. Raises RuntimeError if the job fails."""
     with tempfile.TemporaryDirectory() as scratch:
         words = [str(program(f"nearfield-memory-{host.abi}")), str(Path(scratch) / "met"), *talk]
         done = subprocess.run(

@@ -2,8 +2,8 @@
 
     python bench/nodes.py --nodes 2 --delay 20 --ranks 8 --op allreduce,alltoall --sizes 8,64K
 
-takes what `nearfield bench` takes. Of the nine collectives without scans also packets and bytes that cross are counted, these alone
-with --seconds 0.
+takes the options of `nearfield bench`. For the collectives of COUNTED (bench/internode_traffic.py) it also counts packets and bytes
+between nodes; with --seconds 0 it does only that.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python bench/objects.py --ranks 2,8 [--op bcast,messages] [--object dict,1M] [--host mpich] [--rounds 5] [--json FILE]
 
-The three take turns in one job, and jobs with and without Nearfield take turns. A time is that of a call and of reading what came, once,
-on the slowest rank; of messages, half of that there and back. A row has medians and quartiles over all calls, in microseconds.
+The three take turns in one job, and jobs with and without Nearfield take turns. A time is that of one call and of reading the received
+object once, on the slowest rank; for messages, half of a round trip. A row has medians and quartiles over all calls, in microseconds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 def object_of(kind: str) -> Any:
-    """What is sent."""
+    """The object that is sent."""
     import numpy
 
     if kind == "dict":
@@ -86,7 +86,7 @@ def call_of(comm: Any, op: str, obj: Any) -> Callable[[], None]:
 
 
 def measure(operations: Sequence[str], objects: Sequence[str]) -> None:
-    """What a rank of a job does; the first prints a line for each operation and object."""
+    """Runs in each rank of a job; the first rank prints a line for each operation and object."""
     import numpy
     from mpi4py import MPI
     from mpi4py.util import pkl5

@@ -3,7 +3,7 @@
     python bench/pages.py           writes them
     python bench/pages.py --check   fails where they are not what the data say
 
-Ratios are Nearfield's time by that of the quickest plain host in the same cell, medians, in the same state of the machine.
+A ratio divides Nearfield's median time by that of the quickest plain host in the same cell and the same state of the machine.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def programs(_: str) -> list[str]:
         "with Nearfield",
     ]
     lines = [
-        "Medians with quartiles of five runs each way. *Faster* and *slower*: the quartiles do not overlap.",
+        "The times are medians with quartiles of five runs with and five runs without Nearfield. *Faster* and *slower* mean that the quartiles do not overlap.",
         "",
     ]
     return [*lines, *table(titles, rows), "", *source(OF_PROGRAMS)]
@@ -158,10 +158,67 @@ def torch(name: str) -> list[str]:
         lines += [f"### {ranks} ranks", "", *table(["", *map(size, sizes)], rows), ""]
     return [
         *source([name]),
-        "Microseconds of a call or step, Nearfield / gloo = ratio. Calls without data stand in the first column.",
+        "An entry has the microseconds of a call or step: with Nearfield / with gloo = ratio. Calls without data stand in the first column.",
         "",
         *lines,
     ]
+
+
+def tokens(name: str) -> list[str]:
+    """The table of vLLM's workers."""
+    rows = []
+    for row in load(name):
+        what = f"{row['op']} of {size(row['bytes'])}" if row["bytes"] else row["op"]
+        rows.append(
+            [str(row["ranks"]), what, row["unit"], *(three(row[way]) for way in ("nearfield", "gloo", "shm"))]
+        )
+    return [
+        *table(["workers", "", "unit", "Nearfield", "gloo", "vLLM's shared memory"], rows),
+        "",
+        *source([name]),
+    ]
+
+
+def objects(name: str) -> list[str]:
+    """The table of nearfield.mpi4py, under Nearfield."""
+    found = [row for row in load(name) if row["mode"] == "nearfield"]
+    lines = []
+    for ranks in sorted({row["ranks"] for row in found}):
+        of = {(row["object"], row["op"]): row for row in found if row["ranks"] == ranks}
+        ops = list(dict.fromkeys(op for _, op in of))
+        rows = [
+            [
+                OBJECTS[kind],
+                *(
+                    ", ".join(number(row["nearfield_us"] / row[f"{way}_us"]) for way in ("mpi4py", "pkl5"))
+                    if (row := of.get((kind, op)))
+                    else ""
+                    for op in ops
+                ),
+            ]
+            for kind in OBJECTS
+        ]
+        lines += [f"### {ranks} ranks", "", *table(["", *ops], rows), ""]
+    return [*lines, *source([name])]
+
+
+def starts(name: str) -> list[str]:
+    """The table of the times of starts (bench/start.py)."""
+    found = {(row["host"], row["ranks"], row["mode"]): row for row in load(name)}
+    rows = []
+    for (host, ranks, mode), plain in found.items():
+        if mode != "plain":
+            continue
+        ours = found[host, ranks, "nearfield"]
+        times = [
+            f"{three(row['whole_ms'])} ({three(row['whole_quartiles_ms'][0])}-{three(row['whole_quartiles_ms'][1])})"
+            for row in (plain, ours)
+        ]
+        more = f"{ours['whole_ms'] - plain['whole_ms']:+.1f}"
+        inits = [three(row["init_ms"]) for row in (plain, ours)]
+        rows.append([host_name(host), str(ranks), *times, more, *inits])
+    titles = ["MPI", "ranks", "plain, ms", "with Nearfield, ms", "more", "MPI_Init, plain", "with Nearfield"]
+    return [*table(titles, rows), "", *source([name])]
 
 
 def suites(name: str) -> list[str]:
@@ -225,7 +282,7 @@ def beside(name: str) -> list[str]:
         for about in dict.fromkeys(key[0] for key in ratios)
     ]
     lines = [
-        "The geometric mean of the ratios of mean times to the own plain host, and how many of 18 cells are above 1.1, beside busy processes on the same CPUs.",
+        "Busy processes run on the same CPUs. Each entry has the geometric mean of 18 ratios (the mean time with Nearfield divided by that of the same host without it), and the number of ratios above 1.1.",
         "",
     ]
     return [
@@ -250,7 +307,7 @@ def nodes(name: str) -> list[str]:
             )
         rows.append(row)
     lines = [
-        "Two simulated nodes of four ranks each, each node on one CPU, over TCP. Microseconds, plain / with Nearfield = ratio, and the algorithm.",
+        "Two simulated nodes have four ranks and one CPU each, and are connected by TCP. An entry has the microseconds without / with Nearfield = ratio, and the algorithm.",
         "",
     ]
     return [*lines, *table(["", *map(size, sizes)], rows), "", *source([name])]
@@ -280,7 +337,7 @@ def simulated(name: str) -> list[str]:
     ]
     titles = ["order", *(f"{ranks} ranks, {size(bytes)}" for ranks, bytes in columns)]
     return [
-        "Microseconds of an all-to-all by the simulator's estimate; nothing here was measured.",
+        "The simulator estimates how many microseconds an all-to-all takes; nothing here was measured.",
         "",
         *table(titles, rows),
         "",
@@ -288,15 +345,25 @@ def simulated(name: str) -> list[str]:
     ]
 
 
+OBJECTS = {
+    "dict": "dict of five small things",
+    "list": "list of 10,000 integers",
+    "64K": "array of 64 KiB",
+    "1M": "array of 1 MiB",
+    "64M": "array of 64 MiB",
+    "arrays": "dict of 100 arrays, 8 MB",
+}
+
+
 # ---------------------------------------------------------------- pages
-CELLS = """Nearfield's time by that of the quickest plain host, medians. Below 1 is faster; above 1.05 is bold. Near and far: a cache
-line takes less than 100 ns from core to core, or more than 150. In brackets: fewer than three hosts were measured in that state. Columns
-are bytes."""
+CELLS = """Each figure is the median time with Nearfield divided by that of the quickest host without Nearfield. Below 1 is faster; above 1.05 is bold.
+A cache line takes less than 100 ns between near cores, and more than 150 ns between far ones. A figure is in brackets if fewer than three
+hosts were measured in that state. The head of each column is the number of bytes."""
 Part = tuple[str, Callable[[str], list[str]], str]  # title, how, file
 PAGES: dict[str, tuple[str, str, list[Part]]] = {
     "programs": (
         "Programs and applications",
-        "Verdicts are `nearfield compare`'s. Output *differs* where it prints times or memory in use; the data show the lines.",
+        "The verdicts of applications are those of `nearfield compare`. The output *differs* where a program prints times or its use of memory; the data show the lines.",
         [
             ("Programs", programs, ""),
             ("Applications, 2 ranks", applications, OF_APPLICATIONS[0]),
@@ -330,18 +397,35 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
     ),
     "rivals": (
         "Against stronger builds",
-        f"{CELLS} Hosts are also Open MPI 5.0.7 built with -O3, alone and with UCX 1.13 (bench/rivals/build.sh).",
+        f"{CELLS} The hosts include Open MPI 5.0.7 built with -O3, alone and with UCX 1.13 (bench/rivals/build.sh).",
         [("2 ranks", cells, "rivals-zen4-2-ranks"), ("8 ranks on 2 CPUs", cells, "rivals-zen4-8-ranks")],
     ),
     "one-sided": (
         "One-sided memory",
-        f"{CELLS} In parentheses after the call: kind of window, and target.",
+        f"{CELLS} The kind of window and the target stand in parentheses after the call.",
         [("2 ranks", cells, "windows-2-ranks"), ("8 ranks on 2 CPUs", cells, "windows-8-ranks")],
     ),
     "pytorch": (
         "PyTorch",
-        "`torch.distributed` of PyTorch 1.13 with Nearfield and with gloo, in turns.",
-        [("Zen 4", torch, "torch-zen4"), ("Xeon", torch, "torch-xeon-2-ranks")],
+        "We measured `torch.distributed` of PyTorch 1.13 with Nearfield and with gloo, in turns.",
+        [
+            ("Zen 4", torch, "torch-zen4"),
+            ("Xeon", torch, "torch-xeon-2-ranks"),
+            ("vLLM's workers, 2 CPUs", tokens, "tokens-zen4"),
+        ],
+    ),
+    "start": (
+        "Start of a job",
+        "A job calls MPI_Init, MPI_Allreduce with one integer, and MPI_Finalize. The times are those of the whole command, `nearfield run` "
+        "included, with quartiles. If there are five or eight ranks, they share the two CPUs.",
+        [("Zen 4", starts, "start-zen4"), ("Zen 3", starts, "start-zen3")],
+    ),
+    "objects": (
+        "Python objects",
+        "An entry has two ratios: the time of `nearfield.mpi4py` divided by that of mpi4py's own call, and by that of pkl5. Below 1 is faster. "
+        "All three run under Nearfield on MPICH. A call is timed until the received data have been read. The machine was busy with other "
+        "work (a load of 7 to 13).",
+        [("Zen 4", objects, "objects-zen4")],
     ),
     "nodes": (
         "Several nodes",
@@ -351,7 +435,7 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
     "beside": ("Beside other work", "", [("Busy processes", beside, "beside-zen4")]),
     "choosing": (
         "Choice of algorithms",
-        "Every algorithm forced, and the one that trials chose, in one job.",
+        "One job forces every algorithm in turn, and also uses the one that trials choose.",
         [
             ("2 ranks", choosing, "choosing-amd-epyc-25-17-2-ranks"),
             ("8 ranks on 2 CPUs", choosing, "choosing-amd-epyc-25-17-8-ranks"),
@@ -359,7 +443,7 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
     ),
     "suites": (
         "Test suites of other projects",
-        "Five ranks on two CPUs.",
+        "Each suite ran with five ranks on two CPUs.",
         [("Suites", suites, "suites-5-ranks")],
     ),
     "simulated": (
@@ -425,7 +509,7 @@ BEGIN, END = "<!-- summary: made by bench/pages.py from bench/results. -->", "<!
 
 
 def files() -> dict[Path, str]:
-    """What each file is to have."""
+    """The text that each written file has to have."""
     found = {ROOT / f"docs/results/{name}.md": page(name) for name in PAGES}
     found |= {ROOT / f"docs/plots/{name}.svg": draw() for name, draw in PLOTS.items()}
     path = ROOT / "docs/results.md"

@@ -2,8 +2,8 @@
 
     python bench/pytorch.py --ranks 2,8 --op allreduce,ddp --sizes 8,64K [--seconds 1] [--heap shared] [--json FILE]
 
-Jobs of the two alternate. In one process the sockets of the one would leave the ranks on one CPU for the other: readers are woken where
-their writers run, and the kernel does not part them as long as each waits half of the time.
+Jobs of the two alternate. They do not share a process, since gloo's sockets would leave both ranks on one CPU for nearfield: the kernel
+wakes a reader on the CPU of its writer, and does not separate two ranks that each wait half of the time.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def block(load: Load, calls: int) -> float:
 
 
 def decided(value: int) -> int:
-    """What rank 0 has."""
+    """Returns rank 0's value on all ranks."""
     said = torch.tensor([int(value)])
     dist.broadcast(said, 0)
     return int(said)

@@ -4,10 +4,10 @@
     python bench/suites.py [--hosts mpich,openmpi] [--ranks 5] [--runs 3] [--modes plain,nearfield] [--out FILE.json] [NAME...]
     python bench/suites.py --table FILE.json
 
-Those of Python are PyPI's, with MPICH and Open MPI of PyPI, the rest Debian's; packages: libfftw3-dev scalapack-mpi-test
-python3-h5py-mpi python3-pytest-mpi. What is not prepared is left out with a line. --out adds to what is there. A run has suite, host,
-mode, ranks, seconds (wall time), ran (tests, of the rank that ran most) and failed (names, of all ranks; exit status -1: it was ended
-after LIMIT).
+Suites of Python are from PyPI, with MPICH and Open MPI of PyPI. The others are Debian's; packages: libfftw3-dev scalapack-mpi-test
+python3-h5py-mpi python3-pytest-mpi. For a suite that is not prepared one line is printed. --out adds runs to the file. A run has suite,
+host, mode, ranks, seconds (wall time), ran (the tests of the rank that ran most) and failed (names of tests that failed on any rank; exit
+status -1: the run was ended after LIMIT).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DEBIAN = Path("/usr/lib/x86_64-linux-gnu")
 
 @dataclass(frozen=True)
 class Suite:
-    """`jobs` gives the command lines of its ranks, one job after the other, and where they run; `about` says what of it that is."""
+    """A test suite. `jobs` gives the command lines of its jobs and where they run; `about` tells which part of the suite this is."""
 
     name: str
     about: str
@@ -212,7 +212,7 @@ def prepare() -> None:
 
 
 def fetch(python: Path, package: str) -> None:
-    """Unpacks the source distribution of what is installed, for its tests."""
+    """Unpacks the source distribution of an installed package, which contains its tests."""
     target = source_of(package.replace("-", "_"))
     if target.exists():
         return
@@ -229,7 +229,7 @@ def fetch(python: Path, package: str) -> None:
 
 
 def read(file: Path | None) -> list[Run]:
-    """Runs that a file has; none where it is not there."""
+    """Reads the runs in a file; an empty list if it does not exist."""
     return [Run(**one) for one in json.loads(file.read_text())["runs"]] if file and file.exists() else []
 
 

@@ -22,7 +22,7 @@ WORK = {"stencil": (256, 20000), "mesh": (8, 40), "fft": (32, 400), "matmul": (1
 
 
 def seconds(command: list[str], env: dict[str, str], jobs: int) -> float:
-    """From the start of so many jobs to the end of the last. Raises RuntimeError when one fails."""
+    """Returns the seconds from the start of `jobs` jobs to the end of the last. Raises RuntimeError if one fails."""
     start = time.monotonic()
     running = [
         subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

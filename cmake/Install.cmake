@@ -68,7 +68,7 @@ install(FILES ${CMAKE_BINARY_DIR}/nearfield.pc ${CMAKE_BINARY_DIR}/nearfield-eng
 set(CPACK_PACKAGE_NAME nearfield)
 set(CPACK_PACKAGE_VENDOR "The Nearfield authors")
 set(CPACK_PACKAGE_CONTACT "The Nearfield authors <nearfield@localhost>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Makes MPI fast inside a node, under unmodified programs and MPI libraries")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Makes MPI faster inside a node, under unmodified programs and MPI libraries")
 set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL nearfield)

@@ -32,7 +32,7 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
   bytes = std::min(bytes, file_limit());
   constexpr std::size_t smallest = 1u << 30;
   for (bytes = bytes / extent * extent; bytes >= smallest; bytes = bytes / 2 / extent * extent) {
-    const int fd = memfd_create("nearfield-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const int fd = descriptors::create_memory("nearfield-heap");
     if (fd < 0) return false;
     // Reserves an extent more, so that the region can begin at a multiple of an extent.
     auto* const at = static_cast<std::byte*>(
@@ -62,7 +62,7 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
       }
     }
     if (placed) munmap(at, bytes + extent);
-    close(fd);
+    descriptors::close(fd);
   }
   return false;
 }
@@ -105,7 +105,7 @@ void Blocks::unlink(std::uint32_t at) {
 }
 
 // Finds a free run that holds `pages` pages at a multiple of `align_pages` (from the region's base, which is a multiple
-// of an extent). Returns its first page + 1, and the `place` in it; 0: none.
+// of an extent). Returns the run's first page + 1, and in `place` the first such page in it; returns 0 if none fits.
 std::uint32_t Blocks::find(std::uint32_t pages, std::uint32_t align_pages, std::uint32_t& place) {
   unsigned bin = bin_of(pages);
   while (bin < bins) {
@@ -180,7 +180,7 @@ bool Blocks::punch(std::size_t begin, std::size_t bytes) {
   const int fd = file_.get();
   // madvise does it, too, while the mapping is shared and writable.
   if (fd < 0) return advise(base_ + begin, bytes, MADV_REMOVE) == 0;
-  return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes)) == 0;
+  return descriptors::allocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes)) == 0;
 }
 
 bool Blocks::place(const nearfield_heap_placement& placement) {

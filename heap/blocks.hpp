@@ -1,11 +1,11 @@
 // The allocator of the shared heap: blocks of whole pages in one sparse memfd, a region.
 //
-// Bookkeeping lies in a private table with one entry per page, so that nothing a peer writes can break it and no
-// header disturbs the alignment of blocks. The first and the last page of a run, free or used, hold its length, so
-// that neighbours merge on free. Free runs hang in bins by length; a bitmap finds the next bin that has one.
+// A private table with one entry per page describes the blocks: peers cannot write to it, and blocks need no header
+// that would disturb their alignment. A run is a row of pages, free or used. The entries of its first and last page
+// hold its length, so that free() can merge neighbours. Lists ("bins") hold the free runs of one class of lengths.
 //
 //   base .. top             runs, free or used
-//   top .. end of region    never used: zero, no memory, no access (but for the rest of an extent)
+//   top .. end of region    never used: zero, no memory; no access beyond the extent in which top lies
 //
 // Nothing here calls malloc. All functions expect the caller to hold the heap's lock.
 #pragma once
@@ -28,10 +28,10 @@ struct Statistics {
 // State of a region that a fork has retired (giving_back.cpp).
 struct Retired {
   std::uint64_t since;   // number of that fork
-  bool shared;           // peers were using a part of it, which is still shared
-  bool inherited;        // from the parent, which gives its memory back
-  std::size_t cursor;    // offset up to which it has been searched
-  std::size_t data_end;  // offset; holes before it stem from freed blocks only
+  bool shared;           // peers were using a part of it at the fork; that part is still shared
+  bool inherited;        // this process is the child: only the parent gives the memory back
+  std::size_t cursor;    // offset up to which the region has been searched
+  std::size_t data_end;  // offset at which the data found by the search end (SEEK_HOLE)
   std::uint32_t run;     // first page of the run at the cursor
 };
 
@@ -54,25 +54,25 @@ class Blocks {
     return std::size_t(static_cast<const std::byte*>(p) - base_) < size_ && base_ != nullptr;
   }
 
-  // Whether any of these bytes lie in it.
+  // Returns whether any of these bytes lies in the region.
   bool meets(const void* at, std::size_t bytes) const {
     const auto begin = reinterpret_cast<std::uintptr_t>(at), base = reinterpret_cast<std::uintptr_t>(base_);
     return base_ && begin < base + size_ && (base <= begin || bytes > base - begin);
   }
 
-  // `alignment`: a power of two. `is_zero`: set if the block has never been written. nullptr: no room.
+  // Returns a block; nullptr: no room. `alignment` is a power of two. `is_zero` becomes whether the block is all zeros.
   void* allocate(std::size_t bytes, std::size_t alignment, bool& is_zero);
-  // Returns the bytes, whole pages, of the block that begins at p; 0: none does.
+  // Returns the bytes, whole pages, of the block that begins at p; 0 if no block begins there.
   std::size_t length(const void* p) const;
   void free(void* p, std::size_t keep_at_most);
   bool resize(void* p, std::size_t bytes);  // in place
 
   // Notes that the program has changed the protection of these pages.
   void alter(const std::byte* begin, const std::byte* end);
-  // foreign.cpp. Leaves the pages from `begin` to `end`, offsets, to the program, which maps something else there.
+  // Notes that the program maps something else over the pages between these two offsets (foreign.cpp).
   void leave(std::size_t begin, std::size_t end);
   bool has_foreign() const { return foreign_ != 0; }
-  bool is_foreign(std::size_t begin, std::size_t end) const;  // any page of it
+  bool is_foreign(std::size_t begin, std::size_t end) const;  // whether any page between these offsets is
   bool punch(std::size_t begin, std::size_t bytes);           // frees these pages' memory; they read as zero
 
   // Notes that peers have read or written these bytes of a block (huge_pages.cpp).
@@ -81,7 +81,7 @@ class Blocks {
   // Places new pages and moves existing ones. False: the kernel refuses.
   bool place(const nearfield_heap_placement& placement);
 
-  // For a retired region, a snapshot: frees a block and its pages at once.
+  // Frees a block of a retired region. Its pages become inaccessible at once.
   void drop(void* p);
   void unmap_beyond_top();  // nothing is allocated behind its last block any more
   void unmap();
@@ -100,8 +100,8 @@ class Blocks {
  private:
   enum State : std::uint8_t { unknown, used, dirty, clean };
   struct Entry {
-    std::uint32_t pages;       // length of the run; at its first and last page
-    std::uint32_t next, prev;  // in the bin, + 1; 0: none
+    std::uint32_t pages;       // length of the run; valid at its first and last page
+    std::uint32_t next, prev;  // first pages of the neighbours in the bin, each + 1; 0: there is none
     State state;               // at the first page
     std::uint8_t free_run;     // 1 at the first and last page of a free run
     std::uint8_t altered;      // at every page: 1 once the program has changed its protection
@@ -124,15 +124,15 @@ class Blocks {
   void give_back(std::uint32_t at, std::uint32_t pages);
 
   std::byte* base_ = nullptr;
-  std::size_t size_ = 0, room_ = 0;  // bytes that are mapped; bytes that the tables cover
-  std::size_t most_ = 0;             // bytes of a block
+  std::size_t size_ = 0, room_ = 0;  // bytes that are mapped; bytes whose pages the tables describe
+  std::size_t most_ = 0;             // longest block, in bytes
   File file_;
   std::uint64_t generation_ = 0;
   Entry* entry_ = nullptr;
   struct Extent {
-    enum : std::uint8_t { no, made, refused } huge;  // refused: a call that included it has failed
-    std::uint8_t uses;                               // by messages
-    std::uint16_t foreign;                           // pages
+    enum : std::uint8_t { no, made, refused } huge;  // refused: MADV_COLLAPSE of a range with this extent failed
+    std::uint8_t uses;                               // notes that peers have used it (note_use)
+    std::uint16_t foreign;                           // number of its pages that are the program's
   };
   Extent* extent_ = nullptr;
   std::uint32_t top_ = 0;  // pages
@@ -140,8 +140,8 @@ class Blocks {
   std::size_t open_ = 0;        // bytes from the base that may be accessed
   std::size_t altered_ = 0;     // pages whose protection the program has changed
   std::size_t foreign_ = 0;     // pages that are the program's
-  std::size_t given_back_ = 0;  // extents that were huge and are no more
-  unsigned dense_ = 0;          // mean part of large blocks that is touched before they are freed, of 256
+  std::size_t given_back_ = 0;  // extents that were huge until their memory was given back
+  unsigned dense_ = 0;          // part of large blocks that is touched before they are freed, a moving mean; 256: all
   std::uint32_t bin_[bins] = {};
   std::uint64_t filled_[bins / 64] = {};
   Statistics statistics_ = {};

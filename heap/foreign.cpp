@@ -1,9 +1,9 @@
 // Pages of the current region that are the program's, since it has mapped something else over them or has unmapped them
 // (interpose_mappings.cpp). Peers, who see the file, must not reach them.
 //
-//   pages of a block      are not described to peers nor made huge. free() maps the file there again
-//   of a free run         become a block of nobody, which is never freed
-//   behind all blocks     the region ends there
+//   pages of a block      are not described to peers nor made huge; free() maps the file there again
+//   pages of a free run   count as a used block that nobody owns, so they are never allocated or freed
+//   pages after all blocks    the region ends before them
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ bool Blocks::is_foreign(std::size_t begin, std::size_t end) const {
   return false;
 }
 
-// False: the kernel refuses, or the program has closed the file.
+// Returns false if the kernel refuses to map the file, or the program has closed it.
 bool Blocks::take_back(std::uint32_t at, std::uint32_t pages) {
   for (std::uint32_t i = at; i < at + pages; ++i) {
     if (!entry_[i].foreign) continue;

@@ -1,22 +1,21 @@
 // A fork and the heap.
 //
-//   before, in the parent    lock; the region is no longer shared; ranges that peers are using now, which
-//                            reach/in_flight_buffers.hpp lists, and ranges that must stay the parent's own (kept.hpp)
-//                            are copied for the child
-//                            every other block is mapped again, private and copy on write, at the same place and with
-//                            the access that it had
+//   before, in the parent    takes the lock and clears `shared`, so that no more blocks are described to peers. Copies
+//                            for the child the ranges that peers are using now (engine/reach/in_flight_buffers.hpp
+//                            lists them) and the ranges that must stay the parent's own (kept.hpp)
+//                            Maps every other block again, private and copy on write, at the same place and with the
+//                            access that it had
 //   fork
-//   parent                   the region is retired; unlock. Ranges that stayed shared become private at the next fork
-//   child                    maps the copies in place of these ranges, and does what marks say; the region is retired;
-//                            unlock
+//   parent                   retires the region and unlocks. Ranges that stayed shared become private at the next fork
+//   child                    maps the copies in place of these ranges and carries out madvise marks (kept.hpp); retires
+//                            the region and unlocks
 //
-// A fork in a signal handler may interrupt a call of this very thread that holds the lock: it does the same, but
-// leaves retiring the region to that call, as its last step, on both sides.
+// A fork in a signal handler may interrupt a call of this very thread that holds the lock. Then the fork does the same,
+// but in parent and child the interrupted call retires the region, as its last step.
 //
 // Remapping goes through the C library's mmap, so that caches of registered memory, which hook it, notice.
-// vfork, posix_spawn and system never come here: their children share or replace all memory anyway. Handlers of
-// pthread_atfork do not run in _Fork, which is interposed therefore; nor in raw system calls, which nobody sees
-// (docs/admin.md).
+// vfork, posix_spawn and system never come here: their children share or replace all memory anyway. _Fork does not call
+// handlers of pthread_atfork, so we interpose it. A fork by a raw system call cannot be intercepted (docs/admin.md).
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -74,7 +73,7 @@ bool make_private(Blocks& blocks, const Range& range, int protection) {
                          MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd, range.begin - blocks.base()) != MAP_FAILED;
 }
 
-// Copies from the file if it is open, since the range need not be readable. What has no memory gets none in the copy.
+// Copies from the file if it is open, since the range need not be readable. Holes of the file take no memory there.
 void copy_for_child(Blocks& blocks, const Range& range, int protection) {
   const auto bytes = std::size_t(range.end - range.begin);
   blocks.retired.shared = true;
@@ -119,7 +118,7 @@ void snapshot(Blocks& blocks, std::byte* end) {
   }
 }
 
-// The block on whose bytes this thread runs, if any: a copy of a stack would be of an earlier moment.
+// Returns the block that holds this thread's stack, if one does: a copy made now would lack what the stack gets later.
 Range own_stack() {
   auto* const here = static_cast<std::byte*>(__builtin_frame_address(0));
   Blocks* const blocks = owner(here);
@@ -129,7 +128,7 @@ Range own_stack() {
   return {blocks->base() + std::size_t(run) * page, blocks->base() + found.end};
 }
 
-// Up to which bytes the current region may have blocks: an interrupted call may be about to return a new one.
+// Returns the end of the bytes in which blocks may lie: an interrupted call may be about to return a new one.
 std::byte* end_of_current() {
   return heap.blocks.base() + (heap.interrupted ? heap.blocks.size() : heap.blocks.top_bytes());
 }
@@ -212,7 +211,7 @@ void child() {
   inherit_kept();
   heap.visit = nullptr;
   forget_children();
-  if (!heap.retiring && !heap.interrupted && heap.blocks.exists()) heap.blocks.unmap();  // the parent keeps the region
+  if (!heap.retiring && !heap.interrupted && heap.blocks.exists()) heap.blocks.unmap();  // it stays the parent's
   finish(true);
 }
 
@@ -230,8 +229,8 @@ void retire(bool in_child) {
   heap.blocks.forget();
 }
 
-// At load, before other libraries register their handlers: ours takes the lock after their handlers before the fork,
-// and frees it before those after the fork, so that all of them may allocate.
+// Runs at load, before other libraries register their handlers. So our handler takes the lock after their handlers
+// before the fork, and frees it before their handlers after the fork: all of them may allocate.
 [[gnu::constructor]] static void watch_forks() {
   pthread_atfork(prepare, parent, child);
   find_next(heap.next_fork, "_Fork");
@@ -241,7 +240,7 @@ void retire(bool in_child) {
 
 extern "C" {
 
-// Is called by name, never by the C library's own fork().
+// Programs call _Fork by name; the C library's own fork() never calls this function.
 __attribute__((visibility("default"))) pid_t _Fork() __THROW {
   pid_t (*const next)() = nearfield::heap::heap.next_fork;
   if (!next) return errno = ENOSYS, -1;

@@ -1,18 +1,18 @@
 // Gives back memory of regions that forks have retired.
 //
-// A retired region is mapped privately by the parent and its children, from one file. A page that one of them writes is
-// copied, and the file's page stays for the others, as do pages of freed blocks. Once no child is left, file pages that
-// the parent has copied or freed are unused and are punched out. When the program learns that a child has ended, pages
-// that it has not written yet are copied first, up to a limit, since its next store would copy them and leave the
-// file's page unused. Beyond the limit only extents that it has begun to write are copied, now and then, while it
-// allocates and frees; pages that it only reads are not held twice.
+// The parent and its children map a retired region privately, from one file. The kernel copies a page that one of them
+// writes, and the file's page stays for the others; so do pages of freed blocks. Once no child is left, nobody needs
+// those pages of the file that the parent has copied or freed, and they are punched out. When the program learns that a
+// child has ended, we first copy pages that the parent has not written, up to a limit: its next store would copy them.
+// Beyond the limit, calls that allocate or free copy extents which the parent has begun to write, from time to time.
+// Pages that the parent only reads need no copy, since they exist only once.
 //
 //   parent, before a fork    makes a mark, an empty memfd, and maps it shared
 //   fork                     the child and its children inherit the mapping, which exec or their end removes
 //   parent, after the fork   unmaps the mark
-//   later                    seals the mark against writing: refused while a process maps it
+//   later                    seals the mark against writing; the kernel refuses this while a process maps the mark
 //
-// Descriptors would not do: children that become daemons close them all.
+// An inherited descriptor cannot serve as a mark, since children that become daemons close all descriptors.
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,8 +67,8 @@ bool copied_in(const std::byte* begin, const std::byte* end, int pagemap) {
   constexpr std::uint64_t present = 1ull << 63, swapped = 1ull << 62, of_a_file = 1ull << 61;
   std::uint64_t* const entries = heap.texts.pagemap;
   const std::size_t bytes = std::size_t(end - begin) / page * sizeof *entries;
-  if (pread(pagemap, entries, bytes, off_t(reinterpret_cast<std::uintptr_t>(begin) / page * sizeof *entries)) !=
-      ssize_t(bytes))
+  if (descriptors::read_at(pagemap, entries, bytes,
+                           off_t(reinterpret_cast<std::uintptr_t>(begin) / page * sizeof *entries)) != ssize_t(bytes))
     return true;
   return std::any_of(entries, entries + bytes / sizeof *entries,
                      [](std::uint64_t entry) { return entry & (present | swapped) && !(entry & of_a_file); });
@@ -77,7 +77,7 @@ bool copied_in(const std::byte* begin, const std::byte* end, int pagemap) {
 // Searches from the cursor on, until `bytes` have been copied or the end is reached. Returns whether it gave anything
 // back. Untouched pages get into the file when they are written; the next search finds them.
 bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
-  constexpr std::size_t looks_for_a_copy = 64;  // searching takes that fraction of copying
+  constexpr std::size_t looks_for_a_copy = 64;  // to search this many bytes costs as much as to copy one
   Retired& retired = blocks.retired;
   const int fd = blocks.file().get();
   bool asked = false, any = false;
@@ -86,7 +86,7 @@ bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
       const off_t data = lseek(fd, off_t(retired.cursor), SEEK_DATA);
       if (data < 0) break;
       retired.cursor = std::size_t(data);
-      retired.data_end = std::size_t(lseek(fd, data, SEEK_HOLE));  // takes time for all pages up to there
+      retired.data_end = std::size_t(lseek(fd, data, SEEK_HOLE));  // the kernel walks over all pages up to there
     }
     if (retired.cursor >= blocks.top_bytes()) break;  // top_bytes() may have shrunk
     heap.pieces.cut(asked ? heap.pieces.size() : 0);
@@ -125,10 +125,10 @@ void expect_child() {
     --children;  // shares the last mark
   } else {
     ++heap.children_count;
-    const int fd = file_limit() < page ? -1 : memfd_create("nearfield-child", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const int fd = file_limit() < page ? -1 : descriptors::create_memory("nearfield-child");
     // without a mark the child counts as alive for ever
     children->mark = File(fd >= 0 && ftruncate(fd, page) == 0 ? fd : -1);
-    if (fd >= 0 && children->mark.get() < 0) close(fd);
+    if (fd >= 0 && children->mark.get() < 0) descriptors::close(fd);
   }
   children->fork = heap.forks;
   const int fd = children->mark.get();
@@ -162,7 +162,7 @@ void give_back_retired(std::size_t bytes, bool all) {
   if (!heap.unsettled.load(std::memory_order_relaxed) || (!all && now() < heap.next_look)) return;
   const NoSignals none;
   const std::uint64_t fork = latest_with_children();
-  const int pagemap = all ? -1 : open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const int pagemap = all ? -1 : descriptors::open_to_read("/proc/self/pagemap");
   bool any = false, given = false;
   for (std::size_t i = 0; i < heap.retired.size(); ++i) {
     Blocks& blocks = heap.retired[i];
@@ -170,7 +170,7 @@ void give_back_retired(std::size_t bytes, bool all) {
     any = true;
     if (blocks.retired.since > fork) given |= look_through(blocks, bytes, all, pagemap);
   }
-  if (pagemap >= 0) close(pagemap);
+  if (pagemap >= 0) descriptors::close(pagemap);
   if (!any) heap.unsettled.store(false, std::memory_order_relaxed);
   heap.interval = given ? soonest : std::clamp(heap.interval * 2, soonest, latest);
   heap.next_look = now() + heap.interval;

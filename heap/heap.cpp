@@ -13,8 +13,8 @@
 #include "heap/heap.h"
 #include "heap/limits.hpp"
 
-// gnu_get_libc_version is absent in musl, whose allocator this library does not support. The others are present under
-// sanitizers, whose allocators must see every block. So must Valgrind's, which also visits all reserved memory.
+// gnu_get_libc_version is absent in musl, whose allocator we do not support. The others are present under sanitizers,
+// whose allocators must see every block. So must Valgrind's allocator, which also visits all reserved memory.
 extern "C" [[gnu::weak]] const char* gnu_get_libc_version();
 extern "C" [[gnu::weak]] void __asan_init();
 extern "C" [[gnu::weak]] void __tsan_init();
@@ -42,7 +42,7 @@ void read_settings() {
   const char* const text = std::getenv(early::heap.variable);
   heap.off = (text && !std::strcmp(text, "off")) || !serves_this_process();
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
-  // Every rank maps every other's heap: all of them must fit a quarter of the address space, with two ranks to a CPU.
+  // Every rank maps every other's heap: those of two ranks for each CPU must fit into a quarter of the address space.
   const std::size_t ranks = std::max<std::size_t>(64, 2 * std::size_t(sysconf(_SC_NPROCESSORS_ONLN)));
   heap.region_bytes = std::min(memory, (std::size_t{32} << 40) / ranks);
   heap.keep = std::min<std::size_t>(256u << 20, memory / 16);
@@ -51,7 +51,7 @@ void read_settings() {
   heap.off |= address_space_is_scarce() || access("/proc/self/maps", R_OK) != 0;
 }
 
-// For one more retired region than there are. A fork in a handler of a signal would find the table half moved.
+// Makes room for one more retired region now, since a fork in a signal handler would find a growing table half moved.
 bool room_to_retire() {
   const NoSignals none;
   if (!heap.retired.add({})) return false;
@@ -91,10 +91,10 @@ bool begin_region() {
 }  // namespace
 
 int open_in_proc(const char* path) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = descriptors::open_to_read(path);
   if (fd >= 0 || errno != EMFILE || heap.spare.get() < 0) return fd;
   heap.spare.close();
-  return open(path, O_RDONLY | O_CLOEXEC);  // the next region has another one to spare
+  return descriptors::open_to_read(path);  // the next region makes another spare descriptor
 }
 
 Blocks* owner(const void* p) {

@@ -19,18 +19,18 @@ struct nearfield_heap_view {
   uint64_t generation;
 };
 
-/* Fills `view`. Returns 0, or -1 with errno set when there is no region. */
+/* Fills `view`. Returns 0, or -1 if there is no region that peers can reach. */
 int nearfield_heap_current(struct nearfield_heap_view* view);
 
-/* Returns 1 if allocations of this process come from regions, now or from the first one on; 0 if the heap is off. */
+/* Returns 1 if allocations of this process come from a region, which the first of them creates; 0 if the heap is off. */
 int nearfield_heap_serves(void);
 
 /* Returns a descriptor of the region of that generation, which the caller closes; -1 if the region is no longer
    current, since a fork in another thread may retire it at any time. */
 int nearfield_heap_descriptor(uint64_t generation);
 
-/* Returns 1 if all of the `bytes` > 0 bytes lie in the current region and peers, who map its file, see what is there: the
-   program has mapped nothing else over any of them. */
+/* Returns 1 if all `bytes` bytes, at least one, lie in the current region and the program has mapped nothing else over
+   them, so that peers, who map the region's file, see the same contents. */
 int nearfield_heap_contains(const void* address, size_t bytes);
 
 /* Notes that peers read or write these bytes of the current region, 1 MiB or more of one block. Blocks that are used
@@ -49,13 +49,13 @@ struct nearfield_heap_placement {
   int rest;           /* node of the bytes beyond; -1: any */
 };
 
-/* Applies to new pages, also in regions that a fork begins; existing pages are moved if possible. Returns 0, or -1 with
-   errno set if the kernel refuses. */
+/* Sets the placement of new pages, also in regions that a fork begins, and moves existing pages if possible. Returns 0,
+   or -1 with errno set if the kernel refuses. */
 int nearfield_heap_place(const struct nearfield_heap_placement* placement);
 
-/* `more` 1: allocations of all threads come from the next allocator, until as many calls with -1 have followed. Peers do
-   not access allocations of a host MPI's own, and shared pages take more memory than private ones. Existing blocks
-   stay, and may be freed and resized. */
+/* `more` 1: allocations of all threads come from the next allocator, until as many calls with -1 have followed. This is for
+   the host MPI's own allocations: peers never access them, and shared pages take more memory than private ones. Existing
+   blocks stay, and may be freed and resized. */
 void nearfield_heap_pause(int more);
 
 struct nearfield_heap_statistics {

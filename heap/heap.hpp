@@ -19,7 +19,7 @@
 namespace nearfield::heap {
 
 inline constexpr std::size_t threshold = 32 << 10;  // bytes; shorter blocks come from the next allocator
-inline constexpr std::size_t most_open = 62;        // files of retired regions; older ones give nothing back
+inline constexpr std::size_t most_open = 62;        // files of retired regions; memory of older ones is not given back
 
 struct Range {
   std::byte *begin, *end;
@@ -32,14 +32,14 @@ struct Copy {
   void* contents;  // nullptr: there was no memory for it
 };
 
-// Descendants by one fork, or by several: `mark` is a memfd whose mapping they inherit (giving_back.cpp).
+// The children of one fork, or of several. They inherit a mapping of `mark`, a memfd (giving_back.cpp).
 struct Children {
   File mark;
   std::uint64_t fork;  // the latest of these forks
 };
 inline constexpr int most_children = 64;
 
-// Functions of the C library, or of what comes before it, that ours stand in front of (interpose.cpp).
+// The functions that ours replace (interpose.cpp): the C library's, or those of a library that is loaded before it.
 struct NextAllocator {
   void* (*malloc)(std::size_t);
   void (*free)(void*);
@@ -57,14 +57,14 @@ struct NextAllocator {
   std::atomic<std::size_t> early_used;
 };
 
-// The same (interpose_memory.cpp).
+// The functions that those of interpose_memory.cpp replace.
 struct NextWaits {
   pid_t (*wait4)(pid_t, int*, int, rusage*);
   pid_t (*waitpid)(pid_t, int*, int);
   int (*waitid)(idtype_t, id_t, siginfo_t*, int);
 };
 
-// The same (interpose_mappings.cpp).
+// The functions that those of interpose_mappings.cpp replace.
 struct NextMappings {
   void* (*mmap)(void*, std::size_t, int, int, int, off_t);
   int (*munmap)(void*, std::size_t);
@@ -72,7 +72,7 @@ struct NextMappings {
   void* (*shmat)(int, const void*, int);
 };
 
-// Rooms for what is read of /proc, too large for small stacks.
+// Buffers for texts of files in /proc. They would be too large for small stacks.
 struct Texts {
   static constexpr std::size_t longest = 4096;  // of a path
   char path[longest], groups[2 * longest];
@@ -98,17 +98,17 @@ struct Heap {
   void (*visit)(void (*keep)(const void*, std::size_t, void*), void*) = nullptr;
 
   Table<KeptRange> kept;
-  std::atomic<bool> any_kept = false;  // there have been some; looked at without the lock
+  std::atomic<bool> any_kept = false;  // `kept` has had an entry; read without the lock
   bool all_locked = false;             // by mlockall
-  bool kept_unknown = false;           // there was no memory for the table
-  File spare;                          // given up to open a file where the program has no descriptor left
+  bool kept_unknown = false;           // the table lacks entries, since there was no memory for them
+  File spare;                          // closed to open a file of /proc when the program has no descriptor left
 
-  // Of the fork under way.
+  // State of the fork that is under way.
   Table<Range> in_flight;  // ranges that peers use
   Table<Piece> pieces;
   Table<Copy> copies;
-  bool interrupted = false;                // it has interrupted a call that holds the lock
-  bool retiring = false;                   // it takes a snapshot of the current region
+  bool interrupted = false;                // the fork runs in a handler that has interrupted a call that holds the lock
+  bool retiring = false;                   // the fork retires the current region
   sigset_t signals_before = {};            // blocked signals: no handler forks before this fork is over
   void* mark = nullptr;                    // our mapping of the child's mark
   enum { no, yes, in_child } retire = no;  // to be done by the call that the fork's signal handler has interrupted
@@ -127,7 +127,7 @@ struct Heap {
 // Constant-initialised, since libraries that are constructed earlier allocate from it.
 extern constinit Heap heap;
 
-// held(): false in code that runs inside a call of this thread that holds the lock (Mutex); it proceeds without.
+// held() is false if a call further up this thread's stack holds the lock (Mutex). Such code runs without taking it.
 class Lock {
  public:
   Lock() : held_(!heap.mutex.mine()) {
@@ -144,9 +144,9 @@ class Lock {
   bool held_;
 };
 
-// nullptr: the next allocator must serve it. A block is page-aligned and peers can reach it.
+// Returns a page-aligned block that peers can reach, or nullptr if the next allocator must serve the call.
 void* allocate(std::size_t bytes, std::size_t alignment, bool zero);
-// Returns the bytes, whole pages, of a block; 0: p is none.
+// Returns the bytes, whole pages, of the block that begins at p; 0 if no block begins there.
 std::size_t length(const void* p);
 bool free(void* p);  // false: p is no block
 bool resize(void* p, std::size_t bytes);
@@ -154,7 +154,7 @@ bool resize(void* p, std::size_t bytes);
 // Returns the current or retired region that holds p; may be null. pre, also of all below: the lock is held.
 Blocks* owner(const void* p);
 
-// Opens a file of /proc, also where the program has used up its descriptors. -1: it cannot be had.
+// Opens a file of /proc, even if the program has used up its descriptors. Returns -1 if it cannot be opened.
 int open_in_proc(const char* path);
 
 // fork.cpp: the current region becomes a retired one, a snapshot.
@@ -164,9 +164,9 @@ void retire(bool in_child);
 void expect_child();     // before a fork
 void child_is_born();    // after it, in the parent
 void forget_children();  // after it, in the child
-// Gives back memory that retired regions hold twice, or without use, once the children that may need it are gone;
-// copies `bytes` at most. `all`: copies pages that the parent has not written yet, too; otherwise it searches now and
-// then only.
+// Gives back pages of retired regions' files that nobody needs once the children have ended. Copies at most `bytes`.
+// `all`: also copies pages that the parent has not written yet. Without it, a call returns at once if the last search
+// was too recent.
 void give_back_retired(std::size_t bytes, bool all);
 void give_back_freed(Blocks& blocks, std::size_t begin, std::size_t bytes);  // a block of a retired region
 

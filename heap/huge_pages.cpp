@@ -1,12 +1,12 @@
 // Huge pages for blocks (engine/memory/collapsing.hpp bounds their time).
 //
-//   at allocation   blocks of new memory, in programs that touch what they allocate, since small pages would come
-//                   anyway. Freed blocks show whether they do
-//   by messages     extents that peers have accessed often: copies between huge pages take two thirds to four fifths of
-//                   the time, with one page fault in 512
+//   at allocation   blocks of new memory get them in programs that touch what they allocate, since such programs would
+//                   get all the small pages anyway. Freed blocks are sampled to learn whether the program is one
+//   by messages     extents that peers have accessed often get them: a copy between huge pages takes two thirds to four
+//                   fifths of the time, and causes one page fault where small pages cause 512
 //
-// An extent counts if half of it belongs to the block or message. The rest may belong to other blocks, which threads
-// and peers may write meanwhile: collapsing keeps the contents.
+// An extent is made huge if half of it belongs to the block or message. The rest may belong to other blocks, which
+// threads and peers may write at the same time: collapsing keeps the contents.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -43,7 +43,10 @@ std::size_t Blocks::collapse_extents(std::size_t first, std::size_t count, std::
   if (made >= eager_limit()) return 0;
   count = std::min(count, (eager_limit() - made) / extent);
   if (count * extent >= sure && !plenty(count * extent)) return 0;
+  int before = 0;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);  // it opens a file (engine/memory/descriptors.hpp)
   const memory::Collapsed done = memory::collapse(heap.collapsing, base_ + first * extent, extent, count, spared);
+  pthread_setcancelstate(before, nullptr);
   for (std::size_t e = first; e < first + done.pages; ++e)
     extent_[e].huge = done.error ? Extent::refused : Extent::made;
   if (!done.error) statistics_.huge_extents += done.pages;
@@ -81,7 +84,7 @@ void Blocks::note_use(std::size_t begin, std::size_t bytes) {
   if (no_huge_) return;
   const std::size_t first = (begin + extent / 2) / extent;
   const std::size_t last = std::min((begin + bytes + extent / 2) / extent, top_bytes() / extent);
-  // Repeatedly, since a call is not always permitted.
+  // An extent is due again every `often` uses, since making it huge is not permitted at all times.
   auto due = [&](std::size_t e) {
     return !extent_[e].huge && !extent_[e].foreign && extent_[e].uses && extent_[e].uses % often == 0;
   };

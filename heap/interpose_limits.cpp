@@ -1,8 +1,8 @@
-// Functions by which a process limits its own address space. What is merely reserved must not count against the
-// program, and what it allocates from then on must: the region ends behind its last block. Its blocks stay, and stay
-// shared; what is freed of them is handed out again, all else comes from the next allocator.
+// Functions by which a process limits its own address space. Address space that we only reserve must not count against
+// that limit, but later allocations must. So the region is cut behind its last block. Existing blocks stay shared, and
+// freed ones are allocated again; all other allocations come from the next allocator.
 //
-// A limit that a system call of the program's own or another process sets is not seen here.
+// We do not notice a limit that the program sets by a raw system call, or that another process sets.
 #include <sys/resource.h>
 
 #include <cerrno>

@@ -1,8 +1,8 @@
 // Functions by which a program puts something else where a block of it lies: from then on these pages are the program's
 // (foreign.cpp).
 //
-// They are called before constructors and in signal handlers, and by the heap itself, which holds its lock then: such
-// calls pass. The next function is called, not the kernel, since caches of registered memory replace it.
+// They are called before constructors and in signal handlers, and by the heap itself. A call by the thread that holds
+// the heap's lock is only passed on. The next function is called, not the kernel: caches of registered memory hook it.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -50,7 +50,7 @@ void* next_mremap(void* old, std::size_t before, std::size_t bytes, int flags, v
   return reinterpret_cast<void*>(syscall(SYS_mremap, old, before, bytes, flags, at));
 }
 
-// Without the lock, which calls that concern no block do not take.
+// Asked without the lock, so that calls which concern no block do not take it.
 bool may_meet(const void* at, std::size_t bytes) {
   return heap.any.load(std::memory_order_relaxed) && reinterpret_cast<std::uintptr_t>(at) % page == 0 &&
          bytes <= PTRDIFF_MAX && (heap.any_kept.load(std::memory_order_relaxed) || heap.blocks.meets(at, bytes));
@@ -145,6 +145,7 @@ EXPORT void* mremap(void* old, std::size_t before, std::size_t bytes, int flags,
     return next_mremap(old, before, bytes, flags, at);
   const Lock lock;
   if (!lock.held()) return next_mremap(old, before, bytes, flags, at);
+  const nearfield::heap::NoSignals none;  // a fork in a handler would use heap.pieces
   Blocks* const blocks = nearfield::heap::owner(old);
   auto* const begin = static_cast<std::byte*>(old);
   if (blocks && reinterpret_cast<std::uintptr_t>(old) % page == 0) {

@@ -1,5 +1,5 @@
-// Functions of the C library that act differently on shared memory than on private memory, which the program takes its
-// blocks for; and functions by which it learns that a child has ended.
+// Functions of the C library that act differently on shared memory than on private memory: the program expects that its
+// blocks are private. Also functions by which the program learns that a child has ended (giving_back.cpp).
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@ namespace {
 using nearfield::heap::Blocks;
 using nearfield::heap::heap;
 using nearfield::heap::Lock;
+using nearfield::heap::NoSignals;
 using nearfield::heap::page;
 using nearfield::heap::Piece;
 
@@ -41,12 +42,12 @@ int each_part(std::byte* begin, std::byte* end, Visit visit, Pass pass) {
   return 0;
 }
 
-// Makes the range read as zero and keeps its access. In a snapshot it is replaced by other memory, since the file would
-// show its old contents. What the program has mapped there is its own.
+// Makes the range read as zero and keeps its access. In a retired region other memory replaces it, since the file would
+// show its old contents. Parts that the program has mapped itself get the kernel's madvise.
 int discard(Blocks& blocks, std::byte* begin, std::byte* end, int advice) {
   const bool shared = &blocks == &heap.blocks && heap.shared.load(std::memory_order_relaxed);
   const auto punch = [&](std::byte* from, std::byte* to) {
-    if (advice == MADV_REMOVE) return errno = EINVAL, -1;  // as of private memory
+    if (advice == MADV_REMOVE) return errno = EINVAL, -1;  // as the kernel answers for private memory
     return blocks.punch(std::size_t(from - blocks.base()), std::size_t(to - from)) ? 0 : -1;
   };
   if (shared && !blocks.is_foreign(std::size_t(begin - blocks.base()), std::size_t(end - blocks.base())))
@@ -73,7 +74,7 @@ int discard(Blocks& blocks, std::byte* begin, std::byte* end, int advice) {
 
 constexpr nearfield::heap::NextWaits& next_functions = heap.next_waits;
 
-// At load, since programs may call them in signal handlers, where dlsym is not allowed.
+// Runs at load, since programs may call these functions in signal handlers, where dlsym is not allowed.
 [[gnu::constructor]] void look_up() {
   using nearfield::heap::find_next;
   find_next(next_functions.wait4, "wait4");
@@ -112,6 +113,7 @@ EXPORT int madvise(void* address, std::size_t bytes, int advice) __THROW {
     return advise(address, bytes, advice);
   const Lock lock;
   if (!lock.held()) return advise(address, bytes, advice);
+  const NoSignals none;  // a fork in a handler would use heap.pieces
   return each_part(
       begin, begin + nearfield::heap::whole_pages(bytes),
       [&](Blocks& blocks, std::byte* from, std::byte* to) { return discard(blocks, from, to, advice); },
@@ -128,7 +130,7 @@ EXPORT int mprotect(void* address, std::size_t bytes, int protection) __THROW {
   return 0;
 }
 
-// Under other names, since the header declares them as not throwing: cancelling a thread in them would end the program.
+// Under other C++ names, since the header declares these as not throwing: cancelling a thread would end the program.
 EXPORT pid_t cancellable_wait4(pid_t, int*, int, rusage*) __asm__("wait4");
 EXPORT pid_t cancellable_wait3(int*, int, rusage*) __asm__("wait3");
 

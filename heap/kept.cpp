@@ -17,7 +17,7 @@ std::byte* page_of(const void* at) {
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(at) / page * page);
 }
 
-// No handler of a signal forks while the table changes.
+// Changes the table under the lock and with signals blocked, so that no handler forks in between.
 template <class Change>
 void change(Change change) {
   const Lock lock;
@@ -59,8 +59,8 @@ std::size_t pinned_bytes() {
   char text[4096];
   const int fd = open_in_proc("/proc/self/status");
   if (fd < 0) return 0;
-  const ssize_t got = read(fd, text, sizeof text - 1);
-  close(fd);
+  const ssize_t got = descriptors::read(fd, text, sizeof text - 1);
+  descriptors::close(fd);
   text[std::max<ssize_t>(got, 0)] = 0;
   const char* const at = std::strstr(text, "VmPin:");
   return at ? std::strtoull(at + 6, nullptr, 10) << 10 : 0;

@@ -1,16 +1,16 @@
-// Memory that must stay the parent's own at a fork: what the kernel or a device ties to its pages (registered, locked),
-// and what the program has marked for its children (madvise).
+// Ranges of memory that must stay the parent's own at a fork: the kernel or a device uses their very pages (registered
+// or locked memory), or the program has marked them for its children (madvise).
 //
-// A fork maps the parent's blocks again, private (fork.cpp). A page that is pinned would be left to the file then, and
-// the parent's next store would go to a copy that the device never sees. So kept ranges stay shared with the file, as
-// ranges that peers use do, and the child gets a copy of these alone, as the kernel makes one of pinned pages.
+// A fork maps the parent's blocks again, private (fork.cpp). If a page is pinned, the parent's next store would then go
+// to a copy of it, which the device never sees. So kept ranges stay mapped from the file, as ranges that peers use do,
+// and the child gets a copy of them. (The kernel does the same for pinned pages of private memory.)
 //
 //   noted by      interpose_registrations.cpp, after the function that ties the range has succeeded
-//   forgotten by  its counterpart; free(), which ends locks and marks as returning the memory to the kernel would
+//   forgotten by  the function that undoes it; free(), since munmap would end locks and marks, too
 //   read by       fork.cpp
 //
-// Registrations that no function told of are found by their sum, which the kernel counts (VmPin): where it is larger
-// than that of the table, a fork keeps all blocks. All words are the process's own, under the heap's lock.
+// A library may pin memory without calling any of these functions. The kernel counts all pinned pages (VmPin): if it
+// counts more than the table has, a fork keeps all blocks. The heap's lock protects the table, which is private.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,27 +29,27 @@ enum class Kept : std::uint8_t {
 
 struct KeptRange {
   std::byte *begin, *end;  // whole pages
-  const void* key;         // what the counterpart is told: an address, or a library's object
+  const void* key;         // the argument by which the range is released: an address, or a library's object
   Kept kind;
 };
 
-// Each takes the lock, and does nothing in code that has interrupted its holder.
+// Each of these takes the lock. In a signal handler that has interrupted the lock's holder it does nothing.
 void keep(const void* begin, std::size_t bytes, Kept kind, const void* key = nullptr);
-void keep_no_more(const void* begin, std::size_t bytes, Kept kind);  // also parts of what was noted
+void keep_no_more(const void* begin, std::size_t bytes, Kept kind);  // may be a part of a range that was noted
 void keep_no_more(const void* key);
 void keep_all(bool all);  // mlockall
-// Carries out advice that concerns children, on blocks as on private memory. Returns 0; -1 with errno set; or 1: the
-// advice is another, or no block's, and left to the kernel.
+// Carries out a madvise that concerns children, so that blocks act as private memory does. Returns 0, or -1 with errno
+// set, or 1 if the kernel has to carry it out: it is other advice, or the memory is not a block.
 int mark(void* begin, std::size_t bytes, int advice);
 
-// pre, of all below: the lock is held.
-// Ends locks and marks of a block that is freed.
+// For all functions below: pre: the lock is held.
+// Forgets all ranges of a block that is freed, and ends its locks and marks.
 void release_kept(std::byte* begin, std::size_t bytes);
-// The program has mapped something else there: marks and locks were those of what was there before.
+// Forgets marks and locks of memory that the program has replaced by another mapping.
 void forget_marks(const std::byte* begin, const std::byte* end);
 // Whether all blocks must be kept: all are locked, or the kernel counts more pinned pages than the table explains.
 bool keeps_all();
-// In a forked child: its memory is locked and pinned by nobody, and marks are in effect.
+// Called in a forked child: does what the marks say and forgets all else, since locks and pins are not inherited.
 void inherit_kept();
 
 }  // namespace nearfield::heap

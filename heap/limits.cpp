@@ -20,11 +20,11 @@ namespace {
 template <std::size_t N>
 const char* read_file(const char* path, char (&text)[N]) {
   text[0] = 0;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = descriptors::open_to_read(path);
   if (fd < 0) return text;
-  const ssize_t got = read(fd, text, N - 1);
+  const ssize_t got = descriptors::read(fd, text, N - 1);
   text[std::max<ssize_t>(got, 0)] = 0;
-  close(fd);
+  descriptors::close(fd);
   return text;
 }
 

@@ -1,5 +1,5 @@
-// The heap's lock: a futex that holds its owner, so that code which runs inside a call of the heap (a signal handler, a
-// hook of mmap) finds out that its own thread holds it, and proceeds without it.
+// The heap's lock: a futex word that holds the owner's thread id. Code that runs inside a call of the heap (a signal
+// handler, a hook of mmap) sees from it that its own thread has the lock, and must not wait for it.
 #pragma once
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -36,7 +36,7 @@ class Mutex {
   bool mine() const { return (word_.load(std::memory_order_relaxed) & ~waiters) == self(); }
   // Returns whether this is a child of vfork: it runs in its parent's memory, on its parent's thread.
   static bool in_vfork() { return own_id != 0 && own_id != int(syscall(SYS_gettid)); }
-  // For a forked child: its only thread is the one that held the lock, under another id.
+  // For a forked child: its only thread is the one that held the lock, but it has another thread id now.
   void inherit() {
     own_id = 0;
     word_.store(self(), std::memory_order_relaxed);

@@ -58,13 +58,13 @@ class Line {
 }  // namespace
 
 bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces, int maps) {
-  const int fd = maps >= 0 ? maps : open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const int fd = maps >= 0 ? maps : descriptors::open_to_read("/proc/self/maps");
   if (fd < 0) return false;
   char text[4096];
   Line line;
   bool good = true;
   for (bool beyond = false; good && !beyond;) {
-    const ssize_t got = read(fd, text, sizeof text);
+    const ssize_t got = descriptors::read(fd, text, sizeof text);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
       good = got == 0;
@@ -82,7 +82,7 @@ bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& piece
       line = {};
     }
   }
-  close(fd);
+  descriptors::close(fd);
   return good;
 }
 

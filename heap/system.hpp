@@ -11,12 +11,15 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/memory/descriptors.hpp"
 #include "engine/memory/madvise.hpp"
 
 namespace nearfield::heap {
 
-// Finds the function of the C library, or of what comes before it, that one of ours stands in front of. Call it at load
-// where programs may call that function in signal handlers, which dlsym is not allowed in.
+namespace descriptors = memory::descriptors;
+
+// Finds the function that ours replaces: the C library's, or that of a library loaded before it. Call it at load if
+// programs may call the function in signal handlers, where dlsym is not allowed.
 template <class Function>
 void find_next(Function*& function, const char* name) {
   void* const found = dlsym(RTLD_NEXT, name);
@@ -29,8 +32,8 @@ inline int protect(void* at, std::size_t bytes, int protection) {
   return int(syscall(SYS_mprotect, at, bytes, protection));
 }
 
-// A descriptor that is checked before each use: programs close descriptors that are not theirs, and the number may be a
-// file of their own by then, which must not be punched, sealed or mapped.
+// A descriptor that is checked before each use: programs close descriptors that are not theirs. Then the number may
+// stand for a file of the program, which we must not punch, seal or map.
 class File {
  public:
   constexpr File() = default;
@@ -45,14 +48,14 @@ class File {
     return fd_ >= 0 && fstat(fd_, &about) == 0 && is(about.st_dev, about.st_ino) ? fd_ : -1;
   }
   bool is(dev_t device, ino_t inode) const { return device == device_ && inode == inode_; }
-  File duplicate() const { return File(get() < 0 ? -1 : fcntl(fd_, F_DUPFD_CLOEXEC, 0)); }
+  File duplicate() const { return File(get() < 0 ? -1 : fcntl(fd_, F_DUPFD_CLOEXEC, 3)); }
   void close() {
-    if (get() >= 0) ::close(fd_);
+    if (get() >= 0) descriptors::close(fd_);
     fd_ = -1;
   }
 
  private:
-  int fd_ = 0;  // zero, as all of the heap initially; no file has device 0 and inode 0
+  int fd_ = 0;  // 0, since the heap is all zeros at first; get() refuses it, as no file has device 0 and inode 0
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };
@@ -89,7 +92,7 @@ class Table {
   T* end() { return at_ + count_; }
 
  private:
-  // By the kernel's own calls: libraries that watch mappings may allocate when they hear of one.
+  // Uses system calls: a library that hooks mmap might allocate memory in its hook.
   bool grow() {
     const std::size_t bytes = room_ ? room_ * 2 * sizeof(T) : 16384;
     void* const more = reinterpret_cast<void*>(
@@ -113,8 +116,8 @@ struct Piece {
   ino_t inode;
   bool sparse;  // shared memory of Nearfield: most of it has never been touched, and must not be
 };
-// Lists the mappings in [begin, end), cut to it. False: /proc/self/maps cannot be read, or there is no memory.
-// `maps`: that file, which is closed; -1: it is opened here.
+// Lists the mappings in [begin, end), cut to that range. Returns false if /proc/self/maps cannot be read or memory is
+// lacking. `maps`: a descriptor of that file, which this function closes; -1: it opens the file itself.
 bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces, int maps = -1);
 
 }  // namespace nearfield::heap

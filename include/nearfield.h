@@ -1,16 +1,16 @@
 /* Collectives and messages between processes of one machine, by shared memory, without any MPI.
  *
- * A process joins a group of processes by a callback that exchanges some bytes with the others, by whatever they have: a
- * store, a socket, an MPI. From then on the group needs nothing but this library. docs/reference/c-api.md has examples.
+ * To join a group, a process gives a callback that exchanges some bytes with the other members by any means: a key-value
+ * store, sockets, an MPI. From then on the group needs nothing but this library. docs/reference/c-api.md has examples.
  *
- * Forms.    Every collective and message takes a request as its last argument. Where it is NULL the call returns when it
- *           is done. Otherwise it returns at once, and nf_wait() or nf_test() completes it; until then its buffers belong
- *           to it. What is under way goes on while any thread of the process is in a call of this library.
+ * Forms.    Every collective and message takes a request as its last argument. If it is NULL, the call returns when it
+ *           is done. Otherwise the call returns at once, and nf_wait() or nf_test() completes it; until then the program
+ *           must not touch its buffers. Outstanding calls progress while any thread is in a call of this library.
  * Order.    All members make the collective calls of a group in the same order, with equal lengths, types, operators and
  *           roots, and in the same form: a call that has a request meets calls that have one.
  * Errors.   Functions return NF_OK or another nf_status; nf_error_text() says what went wrong. After NF_INVALID and
- *           NF_UNSUPPORTED nothing has been done, after NF_TRUNCATED the group is in order. After all others the group is
- *           broken: every call of every member ends by an error, and what remains is nf_close().
+ *           NF_UNSUPPORTED nothing has been done; after NF_TRUNCATED the group can still be used. After all others the
+ *           group is broken: every call of every member ends by an error, and only nf_close() is left to call.
  * Threads.  Several threads may use one group or several at the same time; collective calls of one group wait for each
  *           other, in an order that has to be the same in all members. Join and close groups in one thread at a time, and
  *           complete a request in one thread.
@@ -75,7 +75,7 @@ enum {
 
 #define NF_ANY (-1) /* source or tag of a receive */
 
-/* What has come by a receive. */
+/* A message that has been received. */
 typedef struct nf_message {
   int source; /* rank in the group */
   int tag;
@@ -83,12 +83,12 @@ typedef struct nf_message {
 } nf_message;
 
 /* Gives `bytes` bytes at `mine` to all members and stores what all have given to `all`, in the order of ranks. Returns 0,
- * or anything else for a failure. Called some times by nf_join(), each time by all members with the same length, at most
- * 1 KiB, and not after it has returned. */
+ * or anything else for a failure. nf_join() calls it several times, each time in all members with the same length of at
+ * most 1 KiB. It is not called after nf_join() has returned. */
 typedef int (*nf_exchange)(void* context, const void* mine, void* all, size_t bytes);
 
-/* Joins a group. Collective over the processes that are to be members; on failure all of them get an error. Processes meet
- * each other for the first time here, in at most three different sets. */
+/* Joins a group. Collective over the processes that are to be members; on failure all of them get an error. A process can
+ * meet at most three different sets of processes; a group inside one of these sets is no further set. */
 int nf_join(int rank, int size, nf_exchange exchange, void* context, nf_group** group);
 /* Frees the group. Local. pre: no call of the group is outstanding, or the group is broken. */
 int nf_close(nf_group* group);
@@ -96,7 +96,7 @@ int nf_close(nf_group* group);
 int nf_rank(const nf_group* group);
 /* Returns the number of members. */
 int nf_size(const nf_group* group);
-/* Ends a call that waits longer than that for others by NF_TIMEOUT, to within some 50 ms. 0, the default: never. */
+/* Sets after how long a wait for other members ends by NF_TIMEOUT, to within some 50 ms. 0, the default: never. */
 int nf_set_timeout(nf_group* group, double seconds);
 
 /* Returns the version of the library. */
@@ -108,18 +108,18 @@ const char* nf_status_name(int status);
 /* Returns the algorithm of this thread's last collective call without a request, as `nearfield model` names it; "" if no
  * data moved, as in a call of one rank. */
 const char* nf_last_algorithm(void);
-/* Has waits of all groups call `look` about every 50 ms, in the thread that waits. It stores 0 to `*end` to let the wait go
- * on; otherwise the wait ends by NF_INTERRUPTED. NULL removes it. It must not call this library. */
+/* From now on waits of all groups call `look` about every 50 ms, in the thread that waits. If it stores 0 to `*end`, the
+ * wait goes on; otherwise it ends by NF_INTERRUPTED. `look` must not call this library. NULL removes it. */
 int nf_set_look(void (*look)(void* context, int* end), void* context);
 
-/* Allocates memory that members reach with one copy, aligned to 64 bytes. (Allocations of 32 KiB and more are such memory in
- * programs that run with Nearfield's heap.) Children that are forked share it, and neither allocate nor free there. */
+/* Allocates memory, aligned to 64 bytes, from which data reach other members by one copy. (With Nearfield's heap, so do
+ * allocations by malloc of 32 KiB and more.) Forked children share it; they must not allocate or free such memory. */
 int nf_alloc(size_t bytes, void** memory);
 /* Frees memory of nf_alloc(). */
 int nf_free(void* memory);
 
-/* ---- collectives. `count`: elements. send == recv means in place, where both have one length; see the calls for others.
- *      Otherwise buffers do not overlap. */
+/* ---- collectives. `count`: elements. If both buffers have the same length, send == recv means in place; for other calls
+ *      see there. Otherwise buffers do not overlap. */
 /* Waits for all members. */
 int nf_barrier(nf_group* group, nf_request** request);
 /* Copies count elements from the root to all. */
@@ -130,8 +130,8 @@ int nf_allreduce(nf_group* group, const void* send, void* recv, size_t count, nf
 /* Combines count elements of all members; the root gets the result, and others may give NULL for recv. */
 int nf_reduce(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_op op, int root,
               nf_request** request);
-/* Combines size * count elements of all members; each gets the count elements of its own block. In place the block comes to
- * the beginning of send. */
+/* Combines size * count elements of all members; each gets the count elements of its own block. In place, the call stores
+ * the block at the beginning of send. */
 int nf_reduce_scatter(nf_group* group, const void* send, void* recv, size_t count, nf_type type, nf_op op,
                       nf_request** request);
 /* Gathers count elements of each member into size * count elements at all. In place send lies where the rank's block
@@ -151,16 +151,16 @@ int nf_alltoall(nf_group* group, const void* send, void* recv, size_t count, nf_
 int nf_alltoallv(nf_group* group, const void* send, const size_t* send_bytes, const size_t* send_at, void* recv,
                  const size_t* recv_bytes, const size_t* recv_at, nf_request** request);
 
-/* ---- messages, of `bytes` bytes; tags from 0 on. Those of one sender with one tag come in the order of sending. */
-/* Sends. It is done when the data may be overwritten. */
+/* ---- messages of `bytes` bytes; tags are 0 or more. Those of one sender with one tag arrive in the order of sending. */
+/* Sends a message. The call is done when the data may be overwritten. */
 int nf_send(nf_group* group, const void* data, size_t bytes, int target, int tag, nf_request** request);
 /* Receives at most `bytes` bytes; source or tag may be NF_ANY. `message` may be NULL; with a request nf_wait() fills it. */
 int nf_receive(nf_group* group, void* room, size_t bytes, int source, int tag, nf_message* message,
                nf_request** request);
 
-/* ---- requests. They are freed when they are found to be done, whether by an error or not, and `*request` is NULL then. A
- *      request that is NULL is done. `message`: of a receive; may be NULL. */
-/* Waits until a request is done, at most `seconds`, then NF_TIMEOUT; 0: the group's timeout. */
+/* ---- requests. When a call finds a request done, with or without an error, it frees it and sets `*request` to NULL. A
+ *      request that is NULL is done. `message` describes what a receive has got; may be NULL. */
+/* Waits until a request is done; returns NF_TIMEOUT after `seconds`. 0: the group's timeout. */
 int nf_wait(nf_request** request, double seconds, nf_message* message);
 /* Tests a request for up to `seconds`; 0: once. `*done` becomes 1 or 0. */
 int nf_test(nf_request** request, double seconds, int* done, nf_message* message);

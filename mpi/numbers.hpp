@@ -1,5 +1,5 @@
-// The number of each function that libnearfield.so exports: its slot, its entry in the shim's tables, and what other
-// processes of a job are told of a call. Equal in all processes of a job, and in all libraries of one build.
+// The number of each function that libnearfield.so exports, equal in all libraries of a build and all processes of a
+// job. Slots and the shim's tables are indexed by it, and it tells other processes which function a rank calls.
 #pragma once
 #include <cstdint>
 
@@ -26,7 +26,7 @@ inline constexpr const char* function_names[] = {
 };
 constexpr const char* name_of(Function number) { return function_names[unsigned(number)]; }
 
-// Of all names in their order: libraries of different builds find out that their numbers differ.
+// A hash of all names in their order, by which libraries of different builds find out that their numbers differ.
 inline constexpr std::uint64_t numbering = [] {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (const char* name : function_names)

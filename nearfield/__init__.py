@@ -1,7 +1,7 @@
-"""Nearfield: makes MPI fast inside a node.
+"""Nearfield: makes MPI faster inside a node.
 
-`import nearfield` in front of `from mpi4py import MPI` has it serve this process where nobody could preload it
-(docs/user/start.md); the command's own processes need that not.
+If Nearfield is not preloaded, `import nearfield` before `from mpi4py import MPI` loads it into this process
+(docs/user/start.md). Processes of the command do not need this.
 """
 
 import sys

@@ -1,15 +1,15 @@
 """`nearfield bench`: runs the worker under each host and collects its rows.
 
 A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
-buffers, state (nearfield/states.py), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (own, or
-whose: bench/standard_loops.hpp), short (0, or after how many calls everything began afresh), beside (so many neighbours of a
-kind, "": none), median, mean, lower, upper (microseconds) and iterations; over nodes also nodes, and what bench/internode_traffic.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
-(one, apart or own: bench/one_sided.hpp).
+buffers, state (nearfield/states.py), line_ns (ns of a cache line, one way, between the first two ranks), heap, protocol, loop (own, or
+the name of another benchmark: bench/standard_loops.hpp), short (0, or the calls after which a loop begins anew), beside (number and kind
+of busy processes; "": none), median, mean, lower, upper (microseconds) and iterations. Rows over nodes also have nodes and the counts of
+bench/internode_traffic.py. Rows of one-sided operations also have window and target (bench/one_sided.hpp).
 
-Under `used` and `modified` buffers these are microseconds of a call alone: each rank's time for writing what it sends and
-reading what it gets is measured on buffers in its own caches, and the longest of them is subtracted from the slowest
-rank's time (from a ping-pong, where one rank works after the other, both). What a program waits for because the call left
-its arrays elsewhere stays in. At least a nanosecond is left.
+With `used` and `modified` buffers these are microseconds of the call alone. The time in which a rank writes its send buffer and
+reads its receive buffer is measured on buffers in its own caches; the longest of these times is subtracted from the slowest rank's
+time (in a ping-pong both are, since the ranks work one after the other). The time that a rank waits for lines which the call has left
+in other caches is not subtracted. At least a nanosecond remains.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SILENCE = 30.0  # seconds, beside those measured, after which one-sided cells th
 
 
 class Bed(Protocol):
-    """Where jobs run instead of on this machine as it is: bench/nodes.py has one."""
+    """Runs jobs elsewhere than on this machine as it is: bench/nodes.py has one."""
 
     nodes: int
 
@@ -70,7 +70,7 @@ class Bed(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """What one job measures, at all sizes; window and target are of one-sided operations."""
+    """The operation, ranks, protocol and host that one job measures at all sizes; window and target if the operation is one-sided."""
 
     op: str
     ranks: int
@@ -106,17 +106,17 @@ def run_bench(
     limit: float | None = None,
     silent: bool = False,
 ) -> list[Row]:
-    """Runs one job per operation, rank count, protocol and host, of one-sided operations also window and target; jobs of
+    """Runs one job per operation, rank count, protocol and host; for one-sided operations also per window and target. Jobs of
     different hosts alternate. Returns all rows.
 
     `buffers` are some of BUFFERS; `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
-    `short`: times loops of so many calls from the very first one on, on new communicators, instead of what calls cost in
-    the long run. `loops`: how calls follow each other, some of LOOPS; those of other benchmarks leave buffers alone. `bed`: where jobs run; None for this machine as it is. `failures`: where given,
-    what is to be said about a job that fails is added there, its rows so far count, and the others run. `beside`: who runs while a job does.
-    `limit`: seconds after which a job has failed, instead of what it should need at most. `silent`: shows no progress.
-
-    Raises ValueError for hosts that are not installed, other buffers, windows and targets, what is not measured of
-    one-sided operations, and jobs that fail.
+    `short`: times loops of so many calls, each on a new communicator and from its first call on; 0: times calls in the long run.
+    `loops`: how calls follow each other, some of LOOPS; loops of other benchmarks do not touch buffers. `bed`: where jobs run; None: on
+    this machine as it is. `failures`: a list to which the text of a failed job is added; then its rows so far count and the other jobs
+    run. `beside`: busy processes that run during a job. `limit`: seconds after which a job counts as failed; by default they are
+    estimated. `silent`: shows no progress.
+    Raises ValueError for hosts that are not installed, unknown buffers, windows and targets, combinations that are not
+    measured for one-sided operations, and jobs that fail.
     """
     found = find_hosts()
     ways = protocols or ["auto"]
@@ -133,10 +133,10 @@ def run_bench(
     standard = any(name != OWN_LOOP for name in loops)
     if set(ONE_SIDED) & set(operations) and (short or standard or "cold" in buffers):
         raise ValueError(
-            "one-sided operations are measured in the long run, by our own loop, on buffers that are not cold"
+            "one-sided operations are measured by `--loop own` only, without --short and without cold buffers"
         )
     if short and standard:
-        raise ValueError("other benchmarks have no short loops")
+        raise ValueError("--short goes with --loop own only: the loops of IMB and OSU have no short form")
     places = {
         op: [(w, t) for w in windows for t in targets] if op in ONE_SIDED else [("", "")] for op in operations
     }
@@ -265,7 +265,7 @@ def _run_job(
 
 
 def _last(rows: list[Row]) -> str:
-    """Which cell was measured last."""
+    """Returns the name of the cell that was measured last."""
     return f"{rows[-1]['bytes']} bytes of {rows[-1]['buffers']} buffers" if rows else "no row"
 
 
@@ -286,23 +286,23 @@ class Watch:
         stop(self.process)
 
     def begin_anew(self) -> None:
-        """The job has said something."""
+        """Restarts the time: the job has printed something."""
         self.end()
         self.timer = self._timer()
 
     def end(self) -> None:
-        """Nothing is stopped from now on."""
+        """Ends watching: the job is not stopped any more."""
         self.timer.cancel()
 
 
 def failed(op: str, ranks: int, host: Host, limit: float, text: str) -> ValueError:
-    """What to raise for a job that failed, or did not end within `limit` seconds."""
+    """Returns the exception for a job that failed (`limit` 0), or did not end within `limit` seconds."""
     why = f"did not end within {limit:.0f} s" if limit else "failed"
     return ValueError(f"{op} on {ranks} ranks of {host.name} {why}:\n{text[-2000:]}")
 
 
 def stop(job: subprocess.Popen) -> None:
-    """Ends a job that still runs: the launcher takes its ranks with it, or else all of its group goes."""
+    """Ends a job that still runs: terminates the launcher, which ends its ranks; if it does not end, kills its process group."""
     if job.poll() is not None:
         return
     job.terminate()
@@ -315,7 +315,7 @@ def stop(job: subprocess.Popen) -> None:
 
 @functools.cache
 def host_version(host: Host) -> str:
-    """The host's own word for its version, one line."""
+    """The version as the host prints it, one line."""
     command = [str(host.mpiexec), host.asks_version]
     try:
         text = subprocess.run(

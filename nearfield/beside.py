@@ -4,8 +4,8 @@
     memory    copies arrays that fit no cache
     waking    sleeps for 50 us and works for some, thousands of times a second
 
-This file is also what a neighbour runs, with the kind and the process that has started it; it ends with that one, however
-it ends.
+A neighbour runs this file as a program; its arguments are its kind and the process that has started it. It ends when that
+process ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ PATIENCE = 60.0  # seconds, until all have begun
 
 @dataclass(frozen=True)
 class Beside:
-    """So many neighbours of a kind."""
+    """A number of neighbours of one kind."""
 
     count: int = 0
     kind: str = "cpu"
 
     @staticmethod
     def parse(text: str) -> Beside:
-        """Out of "2" or "2,memory". Raises ValueError."""
+        """Reads "2" or "2,memory". Raises ValueError."""
         count, _, kind = text.partition(",")
         if not count.isdecimal():
-            raise ValueError(f"--beside {text}: N or N,kind")
+            raise ValueError(f"--beside takes N or N,kind, not {text}")
         kind = kind or KINDS[0]
         if kind not in KINDS:
-            raise ValueError(f"there is no kind of neighbour {kind}; there are {', '.join(KINDS)}")
+            raise ValueError(f"--beside knows no kind {kind}; the kinds are {', '.join(KINDS)}")
         return Beside(int(count), kind)
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Beside:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[list[int]]:
-        """They run meanwhile; their processes. Raises ValueError where one does not start, or has ended before."""
+        """A context in which they run; gives their processes. Raises ValueError if one does not start, or ends before the context does."""
         env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
         command = [sys.executable, "-IS", __file__, self.kind, str(os.getpid())]
         with contextlib.ExitStack() as stack:
@@ -70,11 +70,11 @@ class Beside:
                 os.set_blocking(one.stdout.fileno(), False)
                 while not one.stdout.read(1):
                     if one.poll() is not None or time.monotonic() > late:
-                        raise ValueError(f"a neighbour of kind {self.kind} did not start")
+                        raise ValueError(f"a busy process of kind {self.kind} did not start")
                     time.sleep(0.001)
             yield [one.pid for one in every]
             if any(one.poll() is not None for one in every):
-                raise ValueError(f"a neighbour of kind {self.kind} has ended before the measurement")
+                raise ValueError(f"a busy process of kind {self.kind} ended before the measurement")
 
 
 ALONE = Beside()
@@ -88,7 +88,7 @@ def _end(one: subprocess.Popen) -> None:
 
 
 def _work(kind: str, parent: int) -> None:
-    """What a neighbour does."""
+    """The loop of a neighbour, which ends with its parent."""
     set_death_signal = 1  # PR_SET_PDEATHSIG
     ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
     if os.getppid() != parent:

@@ -1,9 +1,9 @@
 """How well the model and the trials choose: every candidate of a cell forced, and the choice, in turn in one job.
 
-A cell has op, ranks, bytes, line_ns, model, chosen and best (algorithms: the model's, what trials chose, the fastest), model_ratio and
-ratio (what the first two take by the fastest's time), us, forced_us and estimated_us (microseconds by algorithm) and trials (what these
-took beyond the best, by 10,000 calls). Buffers are used (bench/own_work.hpp), and calls are counted (NEARFIELD_STATS_FILE), by which all
-are slower alike. What is chosen is compared by its own forced runs: the same algorithm twice differs by noise alone.
+A cell has op, ranks, bytes, line_ns; model, chosen and best (the algorithms that the model and the trials choose, and the fastest one);
+model_ratio and ratio (the times of the first two, divided by the fastest one's); us, forced_us and estimated_us (microseconds by algorithm);
+trials (the time that trials lost, divided by that of 10,000 calls). Buffers are used (bench/own_work.hpp). Calls are counted
+(NEARFIELD_STATS_FILE), which slows all algorithms alike. The time of the chosen algorithm is that of its forced runs, to exclude noise.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ GRACE = 10  # seconds beyond its limit that a job has to start
 def measure(
     host: Host, op: str, ranks: int, sizes: list[int], seconds: float, limit: float | None = None
 ) -> list[Cell]:
-    """The cells of one job; those that it gives before `limit` seconds (and a start) have passed, or all of them.
+    """Measures the cells of one job. With `limit`, only those that are complete when `limit` seconds and GRACE have passed.
 
-    `seconds`: for the candidates of a cell. Raises ValueError where the job fails.
+    `seconds`: time for all candidates of a cell. Raises ValueError if the job fails.
     """
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile("w+") as written:
         job = subprocess.Popen(
@@ -72,7 +72,7 @@ def measure(
 
 
 def _worker_command(host: Host, op: str, ranks: int, sizes: list[int], seconds: float) -> list[str]:
-    """The job that forces, for each size, all algorithms worth it at any of them, and takes the choice, in turn."""
+    """The command of a job that runs, at each size, the promising algorithms of all sizes and the chooser in turns."""
     names: dict[str, None] = {}
     for cell in predict(op, [ranks], sizes):
         least = min(cell["ns"].values())
@@ -83,7 +83,7 @@ def _worker_command(host: Host, op: str, ranks: int, sizes: list[int], seconds: 
 
 
 def cell_of(op: str, ranks: int, size: int, rows: list[Cell]) -> Cell:
-    """What was measured of it and what the model says: the chosen ones, and microseconds by algorithm."""
+    """Makes a cell out of the measured rows and the model's estimates."""
     times = {row["algorithm"]: row for row in rows if "median" in row}
     auto = times.pop("auto")
     forced = {name: row["median"] for name, row in times.items()}
@@ -111,7 +111,7 @@ def cell_of(op: str, ranks: int, size: int, rows: list[Cell]) -> Cell:
 
 
 def shares(ratios: Iterable[float]) -> str:
-    """How many are how near to the best."""
+    """A text: how many cells are within 5 %, 10 % and the limit WRONG of the fastest."""
     found = list(ratios)
     within = [
         f"{sum(ratio <= limit for ratio in found)} within {limit - 1:.0%}" for limit in (1.05, 1.1, WRONG)

@@ -1,4 +1,4 @@
-"""The `nearfield` command: one parser, to which the subcommand that is named adds its options (nearfield/commands)."""
+"""The `nearfield` command. It has one parser; the subcommand on the command line adds its options (nearfield/commands)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nearfield import __version__
 from nearfield.commands import SUBCOMMANDS
 from nearfield.libraries import NotBuilt
 
-ABOUT = """Makes MPI fast inside a node. `nearfield run --help` tells how to run a program, `nearfield compare --help` how to see what it would gain."""
+ABOUT = """Makes MPI faster inside a node. `nearfield run --help` says how to run a program, `nearfield compare --help` how to measure its gain."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Default values stand behind what an option means."""
+    """Help texts in which an option's default follows its meaning."""
 
     def _get_help_string(self, action: argparse.Action) -> str:
         shown = action.option_strings and action.nargs != 0 and action.default
@@ -26,7 +26,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong."""
+    """A parser that prints errors in one line."""
 
     def __init__(self, **more) -> None:
         super().__init__(formatter_class=Help, allow_abbrev=False, **more)
@@ -41,7 +41,7 @@ def module_of(name: str) -> ModuleType:
 
 
 def make_parser(names: Sequence[str] = tuple(SUBCOMMANDS)) -> tuple[Parser, dict[str, Parser]]:
-    """The parser and those of the subcommands `names`, with their options; without such names those of all, for --help."""
+    """Makes the parser and those of the subcommands `names`, with their options; without names, those of all subcommands."""
     parser = Parser(prog="nearfield", description=ABOUT, usage="nearfield SUBCOMMAND [OPTIONS] ...")
     parser.add_argument("--version", action="version", version=__version__)
     added = parser.add_subparsers(
@@ -61,7 +61,7 @@ def make_parser(names: Sequence[str] = tuple(SUBCOMMANDS)) -> tuple[Parser, dict
 
 
 def call(words: Sequence[str]) -> int:
-    """Does what the words say; the exit status. SystemExit for --help and for words that are wrong."""
+    """Carries out a command line and returns the exit status. Raises SystemExit for --help and wrong arguments."""
     parser, parsers = make_parser(words[:1])
     if not words:
         parser.print_help(sys.stderr)
@@ -69,11 +69,11 @@ def call(words: Sequence[str]) -> int:
     asked, unknown = parser.parse_known_args(words)
     own = parsers[asked.subcommand]
     if unknown:
-        own.error(f"{' '.join(unknown)} is unknown; --help lists what there is")
+        own.error(f"{' '.join(unknown)} is not an option; --help lists the options")
     if hasattr(asked, "command"):
         asked.command = asked.command[asked.command[:1] == ["--"] :]
         if not asked.command:
-            own.error("a command line is missing behind the options; --help tells more")
+            own.error("the command is missing: write it after the options")
     try:
         return module_of(asked.subcommand).main(asked) or 0
     except KeyboardInterrupt:

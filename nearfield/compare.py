@@ -1,7 +1,7 @@
 """`nearfield compare`: a command as it is, with the heap alone, with MPI alone and with both, in turns.
 
-Rounds go there and back through the four, so that none always runs first; figures are medians over rounds with quartiles, ratios those to the
-plain run of the same round. Two more runs record the time in MPI, of the host and with Nearfield (mpi/shim/recording).
+Every second round runs the four modes in reverse order, so that none always runs first. Figures are medians over rounds with quartiles; a
+ratio compares with the plain run of the same round. Two more runs record the time in MPI, plain and with Nearfield (mpi/shim/recording).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, Run
 from nearfield.libraries import NAMES, with_nearfield, without_nearfield
+from nearfield.libraries import command as own_command
 from nearfield.sameness import compare_outputs
 
 LIBRARIES = {HEAP: NAMES[1:], MESSAGES: NAMES[:1], BOTH: NAMES}
@@ -29,7 +30,7 @@ PATIENCE = 60  # seconds beyond ten times what the plain command takes, until it
 
 
 def environment(mode: str, given: dict[str, str]) -> dict[str, str]:
-    """That of a run. Raises NotBuilt, ValueError."""
+    """The environment of a run in that mode. Raises NotBuilt, ValueError."""
     env = given | {"LD_PRELOAD": without_nearfield(given.get("LD_PRELOAD", ""))}
     env.pop("NEARFIELD", None)
     if mode == PLAIN:
@@ -46,10 +47,10 @@ def compare(
     page: Path | None = None,
     announce=lambda text: None,
 ) -> Compared:
-    """Runs a command `4 * rounds + 2` times with the environment `given`. `status`: of the command, where all is well; `page`: where a
-    report of the recorded run goes; `announce` is told what comes next.
+    """Runs a command `4 * rounds + 2` times with the environment `given`. `status`: the command's exit status if it succeeds; `page`: the
+    file for a report of the recorded run; `announce` is called with a text before each run.
 
-    Raises ValueError where the command cannot be started or ends otherwise by itself, NotBuilt.
+    Raises NotBuilt; ValueError if the command cannot be started, or has another exit status without Nearfield.
     """
     environments = {mode: environment(mode, given) for mode in MODES}
     with tempfile.TemporaryDirectory(prefix="nearfield-compare-") as text:
@@ -79,7 +80,7 @@ def compare(
 
 def _fails_by_itself(command: list[str], run: Run) -> str:
     said = f":\n{run.errors.rstrip()}" if run.errors.strip() else ""
-    return f"{command[0]} ends with exit status {run.status} without Nearfield (--status says which is right){said}"
+    return f"{command[0]} ends with exit status {run.status} without Nearfield (if that is normal, say so by --status){said}"
 
 
 class Runner:
@@ -119,7 +120,7 @@ class Runner:
 
 @contextlib.contextmanager
 def _input() -> Iterator[int]:
-    """Our own where it is a file, from its beginning; else nothing: what comes by a pipe comes once."""
+    """Opens our standard input again if it is a file; otherwise /dev/null, since data of a pipe can be read only once."""
     is_file = False
     with contextlib.suppress(OSError):
         is_file = stat.S_ISREG(os.fstat(0).st_mode)
@@ -131,7 +132,7 @@ def _input() -> Iterator[int]:
 
 
 def _wait(process: subprocess.Popen, limit: float) -> tuple[int, Any, bool]:
-    """Status as a shell has it, what it and its children have used, and whether it was stopped."""
+    """Waits. Returns the exit status as a shell reports it, the resources that the process has used, and whether it was stopped."""
     over = threading.Event()
     late = threading.Event()
 
@@ -168,7 +169,7 @@ def _recorded(
     found: Compared,
     page: Path | None,
 ) -> float | None:
-    """The share of a run's time that was in MPI; None where nothing is known."""
+    """Runs the command with a recording. Returns the share of the time that was in MPI; None if that is not known."""
     from nearfield import recording
 
     with tempfile.TemporaryDirectory(prefix="nearfield-compare-") as text:
@@ -192,12 +193,14 @@ def _recorded(
 
 
 def _unserved(command: list[str], word: Path, given: dict[str, str]) -> list[str]:
-    from nearfield.check import explain_absence
-    from nearfield.outcome import describe, read_outcome
-
-    outcome = read_outcome(word)
-    lines = describe(outcome)
-    return lines + (explain_absence(command, given) if lines and not outcome.reasons else [])
+    """The reasons that `nearfield run` gives if Nearfield has served nothing; an empty list if it has."""
+    asked = [str(own_command()), "afterwards", str(word), "0", *command]
+    try:
+        told = subprocess.run(asked, env=given, capture_output=True, text=True, timeout=300).stderr
+    except subprocess.TimeoutExpired:
+        return ["the reason is unknown, because to examine the programs took more than 300 s"]
+    reasons = told.partition("nearfield run: ")[2]
+    return [line.strip() for line in reasons.splitlines()]
 
 
 def _write_page(directory: Path, page: Path) -> None:

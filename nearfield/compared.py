@@ -1,4 +1,4 @@
-"""What a comparison found out: the runs of each mode and their figures."""
+"""The results of a comparison: the runs of each mode and their figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Run:
 
 @dataclass
 class Compared:
-    """All that was found out. `runs` are those of each mode in their order; the first plain one was good."""
+    """The result of a comparison. `runs` has the runs of each mode, in the order of rounds; the first plain run is good."""
 
     command: list[str]
     status: int
@@ -44,11 +44,11 @@ class Compared:
         return [run for run in self.runs[mode] if not run.good(self.status)]
 
     def figures(self, mode: str, figure: str) -> list[float]:
-        """wall or cpu of the good runs."""
+        """The values of a figure, `wall` or `cpu`, in a mode's good runs."""
         return [getattr(run, figure) for run in self.runs[mode] if run.good(self.status)]
 
     def ratios(self, mode: str, figure: str = "wall") -> list[float]:
-        """To the plain run of the same round."""
+        """Ratios to the plain run of the same round, if both runs are good."""
         pairs = zip(self.runs[mode], self.runs[PLAIN])
         return [
             getattr(one, figure) / max(getattr(plain, figure), 1e-6)

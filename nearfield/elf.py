@@ -1,4 +1,4 @@
-"""What a program is to the kernel and to its loader: script, architecture, loader, libraries."""
+"""Reads what the kernel and the loader see of a program: script or not, architecture, loader, libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NoProgram(Exception):
 
 @dataclass
 class Object:
-    """What the headers of a program or library say."""
+    """What the ELF headers of a program or library tell."""
 
     path: Path
     machine: str
@@ -35,7 +35,7 @@ class Object:
     has_mpi_inside: bool = (
         False  # a program that an MPI is linked into, and that does not offer it to libraries
     )
-    # Of SYMBOLS, those that others can use, and those of others.
+    # The names of SYMBOLS that the object defines, and those that it takes from other objects.
     defined: set[str] = field(default_factory=set)
     wanted: set[str] = field(default_factory=set)
 
@@ -49,20 +49,20 @@ def find_program(name: str) -> Path:
     if "/" not in name:
         found = shutil.which(name)
         if not found:
-            raise NoProgram(f"it is not found in PATH; a program of this directory is ./{name}")
+            raise NoProgram(f"it is not in PATH; for a program in this directory write ./{name}")
         return Path(found).absolute()
     path = Path(name).absolute()
     if not path.exists():
         raise NoProgram("there is no such file")
     if not path.is_file():
-        raise NoProgram("it is no file")
+        raise NoProgram("it is not a file")
     if not os.access(path, os.X_OK):
         raise NoProgram("it is not executable (chmod +x)")
     return path
 
 
 def interpreter_of(path: Path) -> str | None:
-    """The program that a script names in its first line, behind env's options; None where it is no script."""
+    """The interpreter that a script names in its first line; with env, the word after env's options. None if it is no script."""
     with path.open("rb") as file:
         first = file.read(256).split(b"\n")[0].decode(errors="replace")
     if not first.startswith("#!"):
@@ -73,7 +73,7 @@ def interpreter_of(path: Path) -> str | None:
     if Path(words[0]).name != "env":
         return words[0]
     if not (named := _behind_env(words[1:])):
-        raise NoProgram("its first line names no interpreter behind env")
+        raise NoProgram("its first line names no interpreter after env")
     return named
 
 
@@ -96,7 +96,7 @@ def through_scripts(path: Path) -> list[Path]:
     chain = [path]
     while interpreter := interpreter_of(chain[-1]):
         if len(chain) > DEEPEST_SCRIPT:
-            raise NoProgram("scripts are interpreted by scripts, and so on")
+            raise NoProgram("its interpreter is a script, whose interpreter is a script too, and so on")
         try:
             chain.append(find_program(interpreter))
         except NoProgram as error:
@@ -152,7 +152,7 @@ def _read(path: Path, data: mmap.mmap) -> Object:
 
 
 def _symbols(data: mmap.mmap, section: tuple, sections: list[tuple], form: str) -> Iterator[tuple[str, bool]]:
-    """Those of SYMBOLS in a section, and whether they are defined there."""
+    """The names of SYMBOLS in a section's symbol table, each with whether the object defines it."""
     _, at, size, link = section
     _, names_at, names_size, _ = sections[link]
     places: dict[int, str] = {}
@@ -190,7 +190,7 @@ def privileged(path: Path) -> str | None:
 def ask_loader(program: Object, env: dict[str, str]) -> tuple[list[Path], list[str]]:
     """The objects that the program's own loader would map, in its order, and what it complains about.
 
-    Nothing of the program runs: its loader lists, as ldd has it do. Raises NoProgram where that is not to be had.
+    The program does not run: its loader only lists, as for ldd. Raises NoProgram if the loader cannot be started.
     """
     try:
         listed = subprocess.run(

@@ -33,7 +33,7 @@ class Failure(RuntimeError):
 
 
 class Message(ctypes.Structure):
-    """What has come by a receive: its source, tag, and length in bytes."""
+    """A message that has been received: its source, tag, and length in bytes."""
 
     _fields_ = [("source", ctypes.c_int), ("tag", ctypes.c_int), ("bytes", ctypes.c_size_t)]
 
@@ -82,7 +82,7 @@ def library() -> ctypes.CDLL:
 
 
 def check(status: int) -> None:
-    """Raises Failure, or KeyboardInterrupt for a wait that it has ended."""
+    """Raises Failure if a call has failed; KeyboardInterrupt if Ctrl-C has ended its wait."""
     if status == OK:
         return
     if status == INTERRUPTED:
@@ -91,8 +91,8 @@ def check(status: int) -> None:
 
 
 def join(rank: int, size: int, exchange: Callable[[bytes], Sequence[bytes]]) -> int:
-    """Joins a group, with its other members; the group, for the functions of the library. `exchange` gives some bytes to all
-    and returns what all have given; what it raises is raised here, and the others fail as well if theirs do.
+    """Joins a group; all its members call this. Returns the group, an argument of the library's functions. `exchange` gives
+    some bytes to all members and returns the bytes of all. An exception that it raises is raised here.
 
     Raises Failure.
     """
@@ -118,7 +118,7 @@ def join(rank: int, size: int, exchange: Callable[[bytes], Sequence[bytes]]) -> 
 
 @functools.cache
 def be_interruptible() -> object:
-    """From now on Ctrl-C ends waits, as other signals do whose handlers raise something. What it returns has to stay."""
+    """From now on Ctrl-C ends waits, and so does any signal whose handler raises an exception. The caller keeps the returned object."""
 
     def look(_: int, end: ctypes._Pointer) -> None:
         # Handlers of signals run before this. If one of them raises, this does not happen, and the wait ends.

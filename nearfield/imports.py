@@ -35,16 +35,16 @@ def is_interpreter(word: str) -> bool:
 
 
 def imports_of(script: Path) -> list[str]:
-    """Modules that a script imports, wherever it does, in their order; of `from a import b` a.b as well, which may be one.
+    """The modules that a script imports anywhere, in their order. `from a import b` also gives a.b, since b may be a module.
 
-    Raises NoProgram where it cannot be read or is not Python of this version.
+    Raises NoProgram if the script cannot be read or is not Python of this version.
     """
     try:
         tree = ast.parse(script.read_bytes(), str(script))
     except OSError as error:
         raise NoProgram(f"it cannot be read: {error.strerror}") from None
     except (SyntaxError, ValueError) as error:
-        raise NoProgram(f"it is no Python: {error}") from None
+        raise NoProgram(f"it is not valid Python: {error}") from None
     names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -57,7 +57,7 @@ def imports_of(script: Path) -> list[str]:
 def mapped_by(interpreter: str, script: Path, env: dict[str, str]) -> list[Path]:
     """Libraries that an interpreter has mapped when it has imported what the script imports. Raises NoProgram.
 
-    MPI is not initialized by that: mpi4py is told not to. What modules do when they are imported they do here, too.
+    Side effects of the imports happen, except that mpi4py is told not to initialize MPI.
     """
     names = imports_of(script)
     words = [interpreter, "-c", IMPORT, str(script.resolve().parent), *names]
@@ -72,10 +72,10 @@ def mapped_by(interpreter: str, script: Path, env: dict[str, str]) -> list[Path]
         )
         failed, files = json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        raise NoProgram(f"its imports have not ended within {SECONDS} s") from None
+        raise NoProgram(f"its imports take longer than {SECONDS} s") from None
     except (IndexError, ValueError):
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        raise NoProgram(f"its imports end {interpreter}: {last}") from None
+        raise NoProgram(f"{interpreter} fails in its imports: {last}") from None
     # `from a import b`: where b is no module, a has it.
     wrong = [f"{name}: {why}" for name, why in failed.items() if name.rpartition(".")[0] not in names]
     if wrong:

@@ -1,4 +1,4 @@
-"""`nearfield info`: what this machine offers, out of nearfield-probe, and what is installed."""
+"""`nearfield info`: properties of this machine, which nearfield-probe finds, and what is installed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def show(as_json: bool, everything: bool) -> None:
     ]
     if everything:
         sections += [
-            ("Memory, and what NEARFIELD_MEMORY places where", placement_lines(found["placement"])),
+            ("Memory, and where NEARFIELD_MEMORY places it", placement_lines(found["placement"])),
             ("Settings", setting_lines(found["settings"])),
             figures_section(found["machine"]),
             ("Algorithms", algorithm_lines(found["algorithms"])),
@@ -71,7 +71,7 @@ def show(as_json: bool, everything: bool) -> None:
             print(f"  {line}")
     if not everything:
         print(
-            "\n`nearfield info --all`: also memory, all settings, figures of the machine, algorithms",
+            "\n`nearfield info --all` also shows memory, all settings, figures of the machine, and algorithms",
         )
 
 
@@ -92,8 +92,8 @@ def machine_lines(found: dict[str, Any]) -> list[str]:
     lines.append(f"CPUs available: {cpus['available']:g} (allowed {cpus['allowed']}, {quota})")
     if found["session_groups"]:
         lines += [
-            "scheduling: every session is a group of its own. Launchers that give each rank a session (MPICH's) then",
-            "make ranks that share CPUs wait longer; `sysctl kernel.sched_autogroup_enabled=0` avoids that",
+            "scheduling: each session is a scheduling group. If a launcher gives each rank a session, as MPICH's does,",
+            "ranks that share CPUs wait longer; `sysctl kernel.sched_autogroup_enabled=0` avoids this",
         ]
     collapse = "by MADV_COLLAPSE" if pages["collapse"] else f"no: {pages['collapse_why']}"
     return [*lines, f"huge pages in shared memory: {collapse} (transparent: {pages['transparent']})"]
@@ -105,7 +105,7 @@ def reach_lines(mappers: list[dict[str, Any]]) -> list[str]:
 
 
 def setting_lines(settings: list[dict[str, str]]) -> list[str]:
-    """Values as they would be here, with their meaning."""
+    """Lines for the settings, each with the value that a rank started here would have, and its meaning."""
     return [
         f"{row['variable']:24} {os.environ.get(row['variable'], row['default']) or '-':8} {row['meaning']}"
         f" (decided by {row['decides']})"
@@ -115,13 +115,13 @@ def setting_lines(settings: list[dict[str, str]]) -> list[str]:
 
 def figures_section(machine: dict[str, Any]) -> tuple[str, list[str]]:
     """Figures of the machine, with a title that says where they are from."""
-    origin = "" if machine["stored"] else ", not measured yet: those built in"
+    origin = "" if machine["stored"] else ", not measured yet, so these are built in"
     lines = [
         f"{figure['name']:11} {figure['value']:<10.4g} {figure['meaning']}"
         for figure in machine["figures"]
         if "simulator" not in figure["meaning"]
     ]
-    return f"Figures that algorithms are chosen by ({machine['file']}{origin})", lines
+    return f"Figures of the machine, by which algorithms are chosen ({machine['file']}{origin})", lines
 
 
 def algorithm_lines(algorithms: dict[str, list[dict[str, Any]]]) -> list[str]:
@@ -130,7 +130,7 @@ def algorithm_lines(algorithms: dict[str, list[dict[str, Any]]]) -> list[str]:
 
 
 def placement_lines(placement: dict[str, Any]) -> list[str]:
-    """NUMA nodes with what is known of them, what each word leads to, and what each component gets."""
+    """Lines for the NUMA nodes, for the nodes that each word of NEARFIELD_MEMORY means, and for each component's placement."""
     if "error" in placement:
         return [f"nothing can be placed: {placement['error']}"]
     lines = []

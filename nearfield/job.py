@@ -1,4 +1,4 @@
-"""What a process finds out about the MPI job in which a launcher has started it, before any MPI is loaded."""
+"""Finds out in which MPI job a launcher has started this process, before any MPI is loaded."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def present_job() -> Job | None:
 
 
 def measure_network(job: Job) -> dict[str, Any] | None:
-    """The figures of the network on the first rank of each node, None on all others; every rank of the job has to call.
+    """Measures the network with the plain host; all ranks of the job call this. Returns its figures on the first rank of each node, else None.
 
-    Keys are nodes, lanes (ranks per node that sent at once) and the net_... of a machine. The plain host is measured.
-    Raises ValueError where the job has one node, and where it fails.
+    Keys are nodes, lanes (ranks of a node that sent at the same time) and the figures net_... of a machine's file.
+    Raises ValueError if the job has only one node, or fails.
     """
     done = subprocess.run(
         [str(program(f"nearfield-bench-{job.abi}")), "network"],

@@ -1,4 +1,4 @@
-"""Where the built libraries and programs of Nearfield are: in a checkout, in the installed package, below a prefix of CMake's."""
+"""Finds the libraries and programs of Nearfield: in a checkout, in the installed package, or below the prefix of CMake."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _advice() -> str:
 
 @functools.cache
 def _compare_versions(place: Path) -> None:
-    """Says so where the chosen libraries are of another version than this command."""
+    """Prints a warning if the chosen libraries are of another version than this command."""
     import ctypes
 
     try:
@@ -68,18 +68,18 @@ def preloaded(heap: str) -> list[str]:
     """The libraries to preload; `heap` is shared or off. Raises NotBuilt, ValueError for other words and for directories that
     LD_PRELOAD cannot name."""
     if heap not in ("shared", "off"):
-        raise ValueError(f"the heap is either shared or off, not {heap}")
+        raise ValueError(f"the heap is shared or off, not {heap}")
     return paths_to_preload(NAMES if heap == "shared" else NAMES[:1])
 
 
 def paths_to_preload(names: Sequence[str]) -> list[str]:
-    """Some of NAMES as LD_PRELOAD takes them. Raises NotBuilt, ValueError where it can take none."""
+    """The paths of some of NAMES for LD_PRELOAD. Raises NotBuilt; ValueError if LD_PRELOAD cannot name files there."""
     directory = _loadable_directory()
     return [f"{directory}/{name}" for name in names]
 
 
 def _loadable_directory() -> Path:
-    """library_directory(), by a path that the loader takes for one."""
+    """library_directory(), or a link to it whose path LD_PRELOAD can name."""
     directory = library_directory()
     return directory if _can_be_preloaded(directory) else _linked(directory)
 
@@ -90,16 +90,16 @@ def _can_be_preloaded(directory: Path) -> bool:
 
 
 def cache_directory() -> Path:
-    """Where Nearfield stores what it has found out of this machine for this user."""
+    """The directory in which Nearfield stores this user's figures and tuning of this machine."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearfield"
 
 
 def _linked(directory: Path) -> Path:
-    """A link to the directory, among what is cached, by a path that can be preloaded."""
+    """Makes a link to the directory in cache_directory(), whose path LD_PRELOAD can name."""
     link = cache_directory() / f"lib-{hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]}"
     if not _can_be_preloaded(link):
         raise ValueError(
-            f"the loader takes no LD_PRELOAD with a blank or a colon in a path: {directory}, {link}"
+            f"the loader does not accept LD_PRELOAD with a blank or a colon in a path: {directory}, {link}"
         )
     try:
         if not link.is_symlink() or Path(os.readlink(link)) != directory:
@@ -113,7 +113,7 @@ def _linked(directory: Path) -> Path:
 
 
 def without_nearfield(preloaded: str) -> str:
-    """What is preloaded besides Nearfield; names are separated as the loader takes them."""
+    """The names in a value of LD_PRELOAD except Nearfield's libraries. Blanks and colons separate names."""
     return " ".join(name for name in preloaded.replace(":", " ").split() if "libnearfield" not in name)
 
 
@@ -123,7 +123,7 @@ def with_nearfield(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, 
 
 
 def what_loads(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, str]:
-    """What with_nearfield sets."""
+    """The variables that with_nearfield sets."""
     ours = paths_to_preload(names) if names else preloaded(env.get("NEARFIELD_HEAP") or DEFAULT_HEAP)
     others = without_nearfield(env.get("LD_PRELOAD", ""))
     changed = {
@@ -138,7 +138,7 @@ def what_loads(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, str]
 
 
 def command() -> Path:
-    """The program `nearfield` of which this process is a part, or that of this installation. Raises NotBuilt."""
+    """The path of the program `nearfield` that has started this Python, or of this installation's. Raises NotBuilt."""
     places = [Path(COMMAND)] if COMMAND else []
     places += [BUILD / "bin/nearfield", Path(sys.executable).with_name("nearfield")]
     places += [parent / "bin/nearfield" for parent in PACKAGE.parents]

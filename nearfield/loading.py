@@ -1,7 +1,7 @@
-"""`import nearfield`: the library comes into a process that has begun without it, in front of the MPI that is loaded later.
+"""`import nearfield`: loads the library into a process that has begun without it, before the process loads MPI.
 
-Functions that are looked up from then on in the global scope are found in it first, as where it is preloaded. What has been
-bound by then stays as it is: the C library's functions, so that there is no shared heap, and an MPI that is there already.
+From then on a look-up in the global scope finds the library's functions first, as if it were preloaded. Functions that are bound
+already stay bound: malloc, so there is no shared heap, and those of an MPI that is loaded already.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SWITCHED_OFF = ("off", "0")
 
 
 def load() -> bool:
-    """Whether the library is there; where it cannot come, a warning says why."""
+    """Returns whether the library is loaded. Warns if it cannot be loaded; NEARFIELD=off gives no warning."""
     import ctypes
 
     if hasattr(ctypes.CDLL(None), "nearfield_version"):

@@ -1,4 +1,4 @@
-"""This machine, to stand beside what was measured on it; what its system does not tell is left out."""
+"""A description of this machine, to be stored with results. It leaves out what the system does not tell."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def machine() -> dict[str, Any]:
 
 @functools.cache
 def describe_machine() -> str:
-    """The same in a line: CPU with family and model, CPUs that this process may use, caches and who shares them, kernel."""
+    """The machine in one line: CPU with family and model, CPUs that this process may use, caches and who shares them, kernel."""
     about = machine()
     name = about["model"]
     if about["family"]:
@@ -67,7 +67,7 @@ def _caches(cpu: int) -> list[str]:
 
 
 def text_of(path: Path) -> str:
-    """What the file holds; nothing where there is none, as in sandboxes."""
+    """The contents of a file; "" if it does not exist, as in sandboxes."""
     try:
         return path.read_text()
     except OSError:

@@ -1,10 +1,10 @@
-"""Which rank on which CPU: ranks that have much for each other near each other.
+"""Chooses a CPU for each rank, so that ranks which exchange many data are near each other.
 
-Recursive bisection of the ranks along the tree of the hardware (F. Pellegrini, "Static mapping by dual recursive bipartitioning of
-process and architecture graphs", SHPCC 1994), each cut improved by exchanges in the manner of B. W. Kernighan and S. Lin ("An efficient
-heuristic procedure for partitioning graphs", Bell System Technical Journal 49, 1970); then exchanges of two ranks, or with a free CPU,
-by what the whole costs, from that and from the given order, and again after seeded random exchanges. Nothing is promised but that
-the result costs no more than the given order; tests compare it with all orders of small jobs.
+First the ranks are bisected recursively along the tree of the hardware (F. Pellegrini, "Static mapping by dual recursive bipartitioning of
+process and architecture graphs", SHPCC 1994); exchanges improve each cut (B. W. Kernighan and S. Lin, "An efficient heuristic procedure for
+partitioning graphs", Bell System Technical Journal 49, 1970). Then two ranks are exchanged, or a rank moves to a free CPU, as long as the
+total cost falls. This starts from the bisection and from the given order, and again after random exchanges with a fixed seed. The result
+never costs more than the given order, but may not be the best; tests compare it with all orders of small jobs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from nearfield.places import RELATIONS, Place, relation
 
-# What two ranks cost, by what their CPUs have in common: an entry for each of RELATIONS.
+# The cost of two ranks' traffic, for each thing that their CPUs may have in common: an entry for each of RELATIONS.
 Costs = tuple[float, ...]
 Traffic = list[dict[int, Costs]]  # of each rank by the other one; symmetric
 SECONDS = 5.0  # that searching may take, about
@@ -35,7 +35,7 @@ class Problem:
         ]
 
     def cost(self, at: Sequence[int]) -> float:
-        """What all ranks cost, rank r on CPU number at[r] of `places`."""
+        """The total cost if rank r is on CPU number at[r] of `places`."""
         return sum(
             costs[self.near[at[rank]][at[other]]]
             for rank, of in enumerate(self.traffic)
@@ -44,13 +44,13 @@ class Problem:
         )
 
     def of_rank(self, rank: int, slot: int, at: Sequence[int], without: int = -1) -> float:
-        """What a rank would cost there, beside what it has for the rank `without`."""
+        """The cost of a rank at CPU number `slot`, without its traffic with the rank `without`."""
         near = self.near[slot]
         return sum(costs[near[at[other]]] for other, costs in self.traffic[rank].items() if other != without)
 
 
 def best_mapping(problem: Problem, seconds: float = SECONDS, rounds: int = ROUNDS) -> list[int]:
-    """For each rank its number in `problem.places`; the same at each call, unless time ends it."""
+    """Returns for each rank the number of its CPU in `problem.places`. All calls return the same, unless time runs out."""
     until = time.monotonic() + seconds
     given = list(range(problem.ranks))
     found = min((improved(problem, start, until) for start in (given, bisected(problem))), key=problem.cost)
@@ -65,7 +65,7 @@ def best_mapping(problem: Problem, seconds: float = SECONDS, rounds: int = ROUND
 
 
 def _shuffled(at: Sequence[int], slots: int, chance: random.Random) -> list[int]:
-    """The same after some random exchanges."""
+    """A copy of the mapping `at` after some random exchanges."""
     order = [*at, *(slot for slot in range(slots) if slot not in set(at))]
     for _ in range(max(2, len(at) // 8)):
         one, other = chance.randrange(len(at)), chance.randrange(slots)
@@ -95,7 +95,7 @@ def improved(problem: Problem, at: Sequence[int], until: float) -> list[int]:
 
 
 def _gain(problem: Problem, order: list[int], one: int, other: int, own: float) -> float:
-    """What an exchange saves; numbers beyond the ranks are free CPUs. `own`: what `one` costs now."""
+    """What it saves to exchange the CPUs of `one` and `other`, which is a free CPU if it is no rank. `own`: the cost of `one` now."""
     if other >= problem.ranks:
         return own - problem.of_rank(one, order[other], order)
     between = problem.traffic[one].get(other)
@@ -108,7 +108,7 @@ def _gain(problem: Problem, order: list[int], one: int, other: int, own: float) 
 
 # ---- recursive bisection
 def bisected(problem: Problem) -> list[int]:
-    """Along packages, caches and cores; ranks fill them in their order."""
+    """Maps the ranks by recursive bisection along packages, caches and cores, in the order of these."""
     at = [0] * problem.ranks
     numbers = list(range(len(problem.places)))
     levels: list[Callable[[int], int]] = [
@@ -158,7 +158,7 @@ def _divide(problem: Problem, ranks: list[int], slots: list[int], levels: list, 
 
 
 def _grown(weights: dict[int, dict[int, float]], ranks: list[int], count: int, seed: int) -> set[int]:
-    """So many ranks, one of them given, each time the one that has the most for those that are there."""
+    """Returns `count` ranks: the given one, and each time the rank with the most traffic to those chosen so far."""
     part, drawn, nearest = {seed}, dict.fromkeys(ranks, 0.0), seed
     while len(part) < count:
         for other, weight in weights[nearest].items():
@@ -196,7 +196,7 @@ def _exchanged(weights: dict[int, dict[int, float]], part: set[int], ranks: list
 def _best_pair(
     weights: dict[int, dict[int, float]], part: set[int], free: set[int], saves: dict[int, float]
 ) -> tuple[int, int, float] | None:
-    """Of the ranks that are still free one of each side, and what their exchange saves."""
+    """Returns the two ranks, one of each side and both still free, whose exchange saves most, and what it saves."""
     inside = sorted((rank for rank in free if rank in part), key=lambda rank: (-saves[rank], rank))
     outside = sorted((rank for rank in free if rank not in part), key=lambda rank: (-saves[rank], rank))
     best: tuple[int, int, float] | None = None

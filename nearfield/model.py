@@ -28,13 +28,13 @@ OVER_NODES = ("leader", "lanes", "pipelined")
 
 
 def stored(ending: str = ".toml") -> Path:
-    """Where what is known of this machine is kept between runs: its figures, or another file of that ending."""
+    """The path of the file in which this machine's figures are stored, or of another file of that ending beside it."""
     return cache_directory() / f"{socket.gethostname()}{ending}"
 
 
 def calibrate() -> Path | None:
-    """Measures this machine's figures, in about a second, and stores them: those of the node or, as one rank of a job over
-    nodes, those of the network. Returns the file; None where another rank of this node has stored it."""
+    """Measures figures in about a second and stores them: those of this machine, or, if this is a rank of a job over several
+    nodes, those of the network. Returns the file; None if another rank of this node stores it."""
     job = present_job()
     if job is None:
         return _stored_by("calibrate")
@@ -54,18 +54,20 @@ def _stored_by(*words: str) -> Path:
 
 
 def machine_file(machine: str) -> list[str]:
-    """Arguments for a machine: none for this one, else a preset's or a user's file. Raises ValueError."""
+    """The arguments by which nearfield-model gets a machine: none for this one, else the file of a preset or the user. Raises ValueError."""
     if machine == "here":
         return []
     presets = {path.stem: path for path in sorted(PRESETS.glob("*.toml"))}
     path = presets.get(machine, Path(machine))
     if not path.exists():
-        raise ValueError(f"there is no machine {machine}; there are here, {', '.join(presets)}, or a file")
+        raise ValueError(
+            f"there is no machine {machine}; write here, {', '.join(presets)}, or the name of a file"
+        )
     return [str(path)]
 
 
 def figures_of(machine: str) -> dict[str, float]:
-    """The numbers that a described machine's file has in front of its sections; none of this one. Raises ValueError."""
+    """The numbers before the first section of a machine's file; none for this machine. Raises ValueError."""
     described = machine_file(machine)
     lines = (
         re.split(r"^\s*\[", Path(described[0]).read_text(), maxsplit=1, flags=re.MULTILINE)
@@ -81,35 +83,35 @@ def figures_of(machine: str) -> dict[str, float]:
 def predict(
     operation: str, ranks: list[int], sizes: list[int], machine: str = "here", nodes: Sequence[int] = ()
 ) -> list[Cell]:
-    """Cells of one node: op, ranks, bytes, chosen, staged (chosen when buffers are out of reach), promising (what ranks try at
-    run time), ns per algorithm, and behind: ns per algorithm that the program pays later, when it writes again to
-    buffers that peers have read.
+    """Returns cells. On one node they have op, ranks, bytes, chosen, staged (chosen if peers cannot reach the buffers), promising
+    (the algorithms that ranks try at run time), ns (by algorithm) and behind (by algorithm: ns that the program loses later, when it
+    writes again to buffers that peers have read).
 
-    Over `nodes`, of `ranks` each: op, nodes, ranks_per_node, ranks, bytes, chosen, ns per algorithm, chunks of the pipelined one, and
-    network, the figures it is estimated by."""
+    With `nodes`, of `ranks` ranks each, they have op, nodes, ranks_per_node, ranks, bytes, chosen, ns (by algorithm), chunks (of the
+    algorithm `pipelined`) and network (the figures used)."""
     shapes = [f"{count}x{each}" for count in nodes for each in ranks] if nodes else map(str, ranks)
     return ask("predict", operation, ",".join(shapes), ",".join(map(str, sizes)), machine)
 
 
 def ranks_of_a_node(ranks: int, machine: str) -> int:
-    """`ranks`, or where it is 0 as many as a node like the machine has CPUs."""
+    """Returns `ranks`, or if that is 0 the number of the machine's CPUs."""
     if ranks > 0:
         return ranks
     return int(figures_of(machine).get("cpus", 0)) or len(os.sched_getaffinity(0))
 
 
 def constants() -> list[Cell]:
-    """What estimates are made of and choices are made by, beside the machine's figures: name, unit, value, about, measured."""
+    """The constants of estimates and of the choice, which are no figures of a machine: name, unit, value, about, measured."""
     return _answers("constants")
 
 
 def ask(command: str, operation: str, ranks: str, sizes: str, machine: str) -> list[Cell]:
-    """What nearfield-model answers, a dictionary per line. Raises ValueError for what it does not know."""
+    """The output of nearfield-model, a dictionary for each line. Raises ValueError if it reports an error."""
     return _answers(command, operation, ranks, sizes, *machine_file(machine))
 
 
 def lines_between(pairs: Sequence[tuple[int, int]]) -> list[Cell]:
-    """Cells of a pair of CPUs that this process may use: first, second, ns (a cache line one way; 0: not measured)."""
+    """Returns a cell for each pair of CPUs; this process may use them. Keys: first, second, ns (a cache line one way; 0: not measured)."""
     return _answers("lines", *(f"{first}-{second}" for first, second in pairs))
 
 
@@ -121,7 +123,7 @@ def _answers(*words: str) -> list[Cell]:
 
 
 def add_predictions(rows: list[Cell]) -> float | None:
-    """Adds "predicted" (microseconds) to Nearfield's rows of a benchmark's own loop; the median relative error, None without any.
+    """Adds "predicted" (microseconds) to Nearfield's rows of the loop `own`. Returns the median relative error; None if there is no such row.
 
     The error of a cell is |predicted / measured - 1|, or the inverse ratio's where the estimate is too low.
     """
@@ -161,7 +163,7 @@ def show_constants(rows: list[Cell]) -> None:
 
 
 def show_nodes(cells: list[Cell]) -> None:
-    """Prints what is predicted for every cell over nodes, by which figures of the network."""
+    """Prints the predictions for every cell over nodes, and the network's figures that they use."""
     print(f"predicted, not measured; {describe_network(cells[0]['network'])}")
     rows = []
     for cell in cells:

@@ -19,7 +19,7 @@ OF_MESSAGES = tuple(name for name in _rows("OF_MESSAGES") if not name.startswith
 # What is measured where nobody names any.
 OPERATIONS = ",".join(WITH_ALGORITHMS)
 COLLECTIVES = WITH_ALGORITHMS + OF_MESSAGES
-# Their non-blocking forms, waited for at once.
+# Non-blocking collectives, which the benchmark waits for at once.
 NONBLOCKING = tuple(f"i{name}" for name in COLLECTIVES)
 
 # Messages (bench/messages.hpp): patterns of benchmarks, those of programs, and calls that find nothing.
@@ -62,8 +62,8 @@ def sizes_of(op: str, sizes: list[int]) -> list[int]:
 
 
 def cells_of_job(op: str, sizes: list[int], buffers: list[str], loops: Sequence[str] = (OWN_LOOP,)) -> int:
-    """How many cells a job of an operation has: those without data have one, whatever the buffers, and other benchmarks' loops know
-    one kind."""
+    """Returns the number of cells of a job. Each size has a cell for each kind of buffers. Sizes without data have one, and loops of
+    other benchmarks have one kind of buffers."""
     lengths = sizes_of(op, sizes)
     without_data = len(lengths) if op in WITHOUT_SIZE + ON_WORDS else op in SYNCHRONIZES
     kinds = {loop: len(buffers) if loop == OWN_LOOP else 1 for loop in loops}

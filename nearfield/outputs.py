@@ -1,4 +1,4 @@
-"""Files that are written when all work is done: whether they can be is found out before it begins."""
+"""Checks, before long work begins, whether the files can be written that it writes at its end."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def need(package: str) -> None:
 
 
 def check_outputs(paths: Iterable[Path | None], packages: Iterable[str] = ()) -> None:
-    """Makes nothing. Raises ValueError where one of the files cannot be written, or two of them are the same, or where a package that it
-    takes, besides `packages`, is not there."""
+    """Raises ValueError if one of the files cannot be written, if two of them are the same, or if one of `packages`, or a package that
+    a file needs by its ending, is not installed. Creates no file."""
     seen: set[Path] = set()
     for path in filter(None, paths):
         for package in (*NEEDED.get(path.suffix, ()), *packages):
@@ -31,7 +31,7 @@ def check_outputs(paths: Iterable[Path | None], packages: Iterable[str] = ()) ->
         if why := _obstacle(path):
             raise ValueError(f"cannot write {path}: {why}")
         if path.resolve() in seen:
-            raise ValueError(f"cannot write {path}: something else is to be written to the same file")
+            raise ValueError(f"cannot write {path}: the command would write two things to this file")
         seen.add(path.resolve())
 
 

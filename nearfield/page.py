@@ -1,4 +1,4 @@
-"""Pages out of nearfield/templates: one self-contained HTML file each. What they show is escaped there, in one place."""
+"""Writes pages by the templates in nearfield/templates, each a self-contained HTML file. The templates escape all text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nearfield.libraries import PACKAGE, ROOT
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that is more than its text: `mark` is its class (worse, faint), `depth` a shade from 0 to 1, `spread` stands behind it."""
+    """A cell with style: `mark` is its class (worse, faint), `depth` a shade from 0 to 1; the text `spread` follows its text."""
 
     text: str
     mark: str = ""
@@ -49,6 +49,6 @@ def _templates() -> Environment:
 
 
 def write_page(path: Path, template: str, **values: object) -> None:
-    """Writes the page to `path`, in UTF-8. Ranks write bytes that are none, which texts have as Python's surrogateescape has them."""
+    """Writes the page to `path`, in UTF-8. Texts of ranks may have other bytes, which Python reads by surrogateescape; they are replaced."""
     text = _templates().get_template(template).render(version=__version__, **values)
     path.write_text(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""`nearfield place`: a CPU for each rank of a program that has run, by who sends to whom (nearfield/mapping.py finds it).
+"""`nearfield place`: suggests a CPU for each rank of a program, by the messages of an earlier run (nearfield/mapping.py searches).
 
-What a message takes is the model's: a cache line from CPU to CPU and the copy of its bytes. Of collectives the communicator counts:
-what a rank gives goes in equal parts to all other members, in the operations of ALL_BLOCKS a block to each.
+The time of a message is the cost model's: a cache line from CPU to CPU and the copy of its bytes. A collective counts as messages to all
+other members of its communicator, each with an equal part of what the rank gives; in the operations of ALL_BLOCKS each with a block.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULT_LINE, DEFAULT_COPY = 100.0, 0.018  # those of engine/machine/machine.hpp
 
 @dataclass(frozen=True)
 class Figures:
-    """Nanoseconds of a line and of a byte, by what two CPUs have in common: an entry for each of RELATIONS."""
+    """Nanoseconds of a cache line and of a byte from CPU to CPU: an entry for each of RELATIONS, what the two CPUs have in common."""
 
     line: tuple[float, ...]
     byte: tuple[float, ...]
@@ -35,12 +35,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """CPUs by rank, and what all hand-overs take there and in the order of the CPUs, in seconds of all ranks together."""
+    """The CPU of each rank; the time of all data transfers there and with ranks in the order of CPUs, in seconds, summed over ranks."""
 
     cpus: list[int]
-    cores: list[
-        int
-    ]  # the same as the launcher of Open MPI numbers cores: in the order of packages and caches
+    cores: list[int]  # the cores, numbered as Open MPI's launcher does: in the order of packages and caches
     seconds: float
     seconds_in_order: float
     in_mpi: float
@@ -61,7 +59,7 @@ def machine_of(name: str) -> tuple[list[Place], Figures]:
 
 
 def _figures(told: dict[str, Any], lines: dict[str, float]) -> Figures:
-    """Where the copies between far CPUs are not known, they are taken to slow down as lines do."""
+    """Makes figures. If the time of copies between far CPUs is not known, it grows with distance as the time of a line does."""
     line = float(told.get("line", 0)) or DEFAULT_LINE
     near = float(told.get("near", 0)) or line
     of = {"core": near, "cache": near, "package": line, "machine": line} | lines
@@ -79,7 +77,7 @@ def _figures_here() -> dict[str, float]:
 
 
 def _lines_here(places: Sequence[Place]) -> dict[str, float]:
-    """The median of some pairs of each relation; of those that there are."""
+    """Measures the time of a line: the median over some pairs of CPUs, for each relation that pairs here have."""
     by_cpu = {place.cpu: place for place in places}
     pairs = pairs_of(places, PAIRS)
     if not pairs:
@@ -92,20 +90,20 @@ def _lines_here(places: Sequence[Place]) -> dict[str, float]:
 
 
 def slots_of(places: Sequence[Place], ranks: int) -> list[Place]:
-    """Those that ranks may have, in the order of packages and caches: a thread of each core where that suffices. Raises ValueError."""
+    """The CPUs for the ranks, in the order of packages and caches: one hardware thread of each core if that suffices. Raises ValueError."""
     ordered = sorted(places, key=lambda place: (place.package, place.cache, place.core, place.cpu))
     cores = list({place.core: place for place in reversed(ordered)}.values())[::-1]
     slots = cores if ranks <= len(cores) else ordered
     if ranks > len(slots):
-        raise ValueError(f"{ranks} ranks have no CPU each: there are {len(slots)}")
+        raise ValueError(f"there are {ranks} ranks and only {len(slots)} CPUs")
     return slots
 
 
 # ---- traffic
 def traffic_of(world: Record, figures: Figures) -> Traffic:
-    """What each pair of ranks costs, by what their CPUs have in common, in nanoseconds. Raises ValueError."""
+    """The nanoseconds of each pair's traffic, for each relation that their CPUs may have. Raises ValueError."""
     if "sent" not in world:
-        raise ValueError("the report says nothing of who sends to whom: it is of an earlier version")
+        raise ValueError("the report does not say which ranks send to which: an earlier version wrote it")
     size = world["size"]
     sums: dict[tuple[int, int], list[float]] = {}
 
@@ -140,16 +138,16 @@ def suggest(run: Path, machine: str = "here", world: int = 1) -> Suggestion:
     """The CPUs for a run that `nearfield run --report` has stored; `world`: which of its programs, from 1 on. Raises ValueError."""
     worlds = load(run)["worlds"]
     if not 1 <= world <= len(worlds):
-        raise ValueError(f"{run} has {len(worlds)} programs, no number {world}")
+        raise ValueError(f"{run} has {len(worlds)} programs; there is no number {world}")
     found = worlds[world - 1]
     hosts = {rank["host"] for rank in found["ranks"]}
     if len(hosts) > 1:
-        raise ValueError(f"the ranks ran on {len(hosts)} nodes: ranks of one node can be placed")
+        raise ValueError(f"the ranks ran on {len(hosts)} nodes; `nearfield place` handles one node only")
     places, figures = machine_of(machine)
     slots = slots_of(places, found["size"])
     problem = Problem(traffic_of(found, figures), slots)
     if not any(problem.traffic):
-        raise ValueError("no rank has sent anything to another one: every order is as good")
+        raise ValueError("no rank has sent anything to another rank, so every order is equally good")
     at = best_mapping(problem)
     cores = {core: number for number, core in enumerate(dict.fromkeys(slot.core for slot in slots))}
     return Suggestion(
@@ -164,7 +162,7 @@ def suggest(run: Path, machine: str = "here", world: int = 1) -> Suggestion:
 
 # ---- what launchers take
 def words_for(found: Suggestion, file: Path | None = None) -> dict[str, str]:
-    """What launchers take for it, options of mpiexec; `file`: the rankfile, where one is written.
+    """The options of mpiexec for the suggestion, by launcher. `file`: the rankfile, if one is written.
 
     Open MPI 4 takes a list of CPUs as well, but binds ranks in the order of the CPUs whatever the list's order is.
     """
@@ -178,19 +176,19 @@ def words_for(found: Suggestion, file: Path | None = None) -> dict[str, str]:
 
 
 def rankfile(found: Suggestion, node: str = "localhost") -> str:
-    """Open MPI's: a line for each rank, cores by their logical numbers."""
+    """The text of a rankfile for Open MPI: a line for each rank, with the logical number of its core."""
     return "".join(f"rank {rank}={node} slot={core}\n" for rank, core in enumerate(found.cores))
 
 
 def show(found: Suggestion, file: Path | None) -> None:
-    """Prints what it is worth and how to have it."""
+    """Prints what the suggestion gains by the model, and the launchers' options for it."""
     before, after = found.seconds_in_order, found.seconds
-    print(f"{found.program}: {len(found.cpus)} ranks, {found.in_mpi:.3g} s of all of them in MPI")
+    print(f"{found.program}: {len(found.cpus)} ranks, which together spent {found.in_mpi:.3g} s in MPI")
     print(
-        f"handing over takes {before:.3g} s with ranks in the order of the CPUs, {after:.3g} s as suggested, {after / before:.2f}"
-        " of it, by the model's estimate, which nobody has measured"
+        f"data transfer takes {before:.3g} s with ranks in the order of the CPUs and {after:.3g} s in the suggested order, {after / before:.2f}"
+        " of it, as the cost model estimates; this was not measured"
     )
     if after >= before:
-        print("the order of the CPUs is as good as any that was found")
+        print("no order was found that is better than the order of the CPUs")
     for launcher, words in words_for(found, file).items():
         print(f"{launcher}: {words}")

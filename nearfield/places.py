@@ -11,7 +11,7 @@ from nearfield import machine
 
 @dataclass(frozen=True)
 class Place:
-    """A CPU. `core`, `cache` (the last-level one) and `package` are the lowest of the CPUs that share them."""
+    """A CPU. `core`, `cache` (last-level) and `package` are named by the lowest CPU that shares them."""
 
     cpu: int
     core: int
@@ -24,7 +24,7 @@ RELATIONS = ("core", "cache", "package", "machine")
 
 
 def places_here() -> list[Place]:
-    """The CPUs that this process may use; what the system does not tell counts as one for all."""
+    """The CPUs that this process may use. If the system does not tell caches or packages, all CPUs count as sharing one."""
     return [_place(cpu) for cpu in sorted(os.sched_getaffinity(0))]
 
 
@@ -46,7 +46,7 @@ def _first_of(path, otherwise: int) -> int:
 
 
 def relation(one: Place, other: Place) -> str:
-    """The nearest that two CPUs have in common, one of RELATIONS."""
+    """The first of RELATIONS that two CPUs have in common."""
     for name in RELATIONS[:-1]:
         if getattr(one, name) == getattr(other, name):
             return name
@@ -54,7 +54,7 @@ def relation(one: Place, other: Place) -> str:
 
 
 def pairs_of(places: Sequence[Place], most: int) -> list[tuple[int, int]]:
-    """At most so many pairs of CPUs, spread evenly over those of each relation; rare relations keep all of theirs."""
+    """Returns at most `most` pairs of CPUs: all pairs of rare relations, and evenly chosen pairs of the others."""
     of: dict[str, list[tuple[int, int]]] = {name: [] for name in RELATIONS}
     for index, one in enumerate(places):
         for other in places[index + 1 :]:

@@ -1,8 +1,8 @@
 """`nearfield plan`: what a job needs of a node's memory, where that should lie, and what it is worth by the model.
 
-Everything is nearfield-model's (tools/plan.cpp), which asks the engine; here it is asked and shown. Keys of a plan: ranks,
-partners (ranks that each one sends to), oversubscribed, pieces, components (bytes of a rank, of the first one, of the node),
-segment, nodes, home and fast (the NUMA node beside a rank, and its fastest), advice (for NEARFIELD_MEMORY), advised, worth.
+nearfield-model computes the plan by the engine's own code (tools/plan.cpp); this module starts it and shows the plan. Keys of a plan:
+ranks, partners (number of ranks that each rank sends to), oversubscribed, pieces, components (bytes of a rank, of the first rank, of the
+node), segment, nodes, home and fast (the NUMA node beside a rank, and its fastest), advice (for NEARFIELD_MEMORY), advised, worth.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ OF_PROGRAM = ("heap", "windows", "alloc-mem")
 
 
 def partners_of(pairs: str, ranks: int) -> int:
-    """To how many others each rank sends, by `all`, `none` or `neighbours:N`. Raises ValueError."""
+    """Reads `all`, `none` or `neighbours:N`: the number of ranks that each rank sends to. Raises ValueError."""
     words = {"all": ranks - 1, "none": 0}
     if pairs in words:
         return words[pairs]
     if found := re.fullmatch(r"neighbours:(\d+)", pairs):
         return min(int(found[1]), ranks - 1)
-    raise ValueError(f"pairs are all, none or neighbours:N, not {pairs}")
+    raise ValueError(f"--pairs takes all, none or neighbours:N, not {pairs}")
 
 
 def make_plan(ranks: int, partners: int, machine: str = "here", calls=CALLS, **values: int) -> Plan:
@@ -49,18 +49,18 @@ def make_plan(ranks: int, partners: int, machine: str = "here", calls=CALLS, **v
 
 
 def held(rank: Statistics, component: str) -> int:
-    """Bytes that a rank held of a component at most, or of pages of its "segment" at the end."""
+    """The most bytes of a component that a rank held at one time; for "segment", the bytes of its pages at the end."""
     if component == "segment":
         return int(rank.counts["memory_pages"])
     return rank.memory[component].in_use_at_most if component in rank.memory else 0
 
 
 def plan_job(ranks: list[Statistics], machine: str = "here") -> Plan:
-    """The plan for a program that has run, from its statistics: by what the largest rank held. Adds "measured" (of a rank,
-    by component and of the segment) and "calls" (of the first rank that tells); raises ValueError."""
+    """The plan for a program that has run: its statistics tell the most that a rank held of each component. Adds "measured" (bytes of
+    a rank, by component and of the segment) and "calls" (of the first rank that Nearfield served). Raises ValueError."""
     told = [rank for rank in ranks if rank.counts["ranks_of_the_node"]]
     if not told:
-        raise ValueError("no rank was served by Nearfield")
+        raise ValueError("Nearfield served no rank")
     first = told[0]
     most = {name: max(held(rank, name) for rank in told) for name in (*COMPUTED, *OF_PROGRAM)}
     calls = {name: (op.calls, op.bytes // op.calls) for name, op in first.operations.items() if op.bytes}
@@ -104,9 +104,9 @@ def show(plan: Plan) -> None:
             f"NUMA node {node['node']}: {size(node['bytes'])}, nearest CPUs {node['cpus'] or 'none'}{figures}"
         )
     if not plan["nodes"]:
-        print(f"where it lies nobody can say: {plan['trouble']}")
+        print(f"the place of the memory is not known: {plan['trouble']}")
     elif not plan["advice"]:
-        print("The memory beside every rank is as fast as any: nothing is to be placed.")
+        print("The memory near each rank is as fast as any other, so there is nothing to place.")
     else:
         _show_advice(plan)
 
@@ -114,7 +114,7 @@ def show(plan: Plan) -> None:
 def _show_advice(plan: Plan) -> None:
     home, fast = plan["home"], plan["fast"]
     print(
-        "\nAdvice, and by the model's estimate, which nobody has measured, what a KiB through it takes every rank:\n"
+        "\nThe suggested placement, and the time that each KiB through it takes a rank, as the cost model estimates (not measured):\n"
     )
     titles = [
         "component",
@@ -135,7 +135,7 @@ def _show_advice(plan: Plan) -> None:
     print(f'\nNEARFIELD_MEMORY="{plan["advice"]}"')
     if not plan["worth"]:
         return
-    print("\nCollectives with all memory in one node or the other, by the model's estimate:\n")
+    print("\nCollectives with all memory in one node or the other, as the cost model estimates:\n")
     titles = ["operation", "bytes", f"us in node {home}", f"us in node {fast}", "of the time"]
     of_job = any("calls" in cell for cell in plan["worth"])
     rows = []

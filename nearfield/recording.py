@@ -1,4 +1,4 @@
-"""What the ranks of a run have recorded (mpi/shim/recording), joined to one description that is stored as JSON.
+"""Joins the recordings of a run's ranks (mpi/shim/recording) to one description, which is stored as JSON.
 
     {"format": 1, "worlds": [{"program", "mpi", "size", "seconds", "missing": [rank],
       "communicators": [{"id", "name", "size", "inter", "members": [rank], "remote": [rank]}],
@@ -8,10 +8,10 @@
       "sent": [{"rank", "to", "messages", "bytes"}],
       "waited_for": [{"rank", "for", "seconds", "calls"}] or null}]}
 
-A row is what calls from one place, of one function, communicator, power of two of lengths and algorithm did on each rank:
-calls, bytes, seconds, waiting (of these), longest. `by` is an algorithm, "host", or "" for what has none. Of an
-intercommunicator each group has an entry of its own; `remote` are the ranks of the other one. `sent` has what ranks gave to others
-by messages, persistent ones once, however often they were started, and none whose communicator's first rank has written nothing.
+A row sums up calls from one place in the program, with the same function, communicator, power of two of lengths and algorithm. For each
+rank it has calls, bytes, seconds, waiting (a part of seconds) and longest. `by` is the algorithm, "host", or "" if there is neither. Each
+group of an intercommunicator has an entry; `remote` are the ranks of the other group. `sent` counts messages between ranks. A persistent
+send counts once, however often it was started. Messages do not count if their communicator's first rank has written no file.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Record = dict[str, Any]
 
 
 def load(path: Path) -> Record:
-    """A stored description. Raises ValueError where it is none."""
+    """Reads a stored description. Raises ValueError if the file is none."""
     try:
         found = json.loads(path.read_text())
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
+        raise ValueError(f"{path} is not JSON: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT or "worlds" not in found:
         raise ValueError(f"{path} was not written by `nearfield run --report` of this version")
     return found
 
 
 def join(directory: Path) -> Record:
-    """The description of all worlds whose ranks have written to a directory; none where nobody has."""
+    """The description of all worlds whose ranks have written to a directory; it has no worlds if no rank has."""
     ranks = _ranks(directory)
     resolved = _resolve(ranks)
     worlds = [_world(found, resolved) for found in _worlds(ranks)]
@@ -68,7 +68,7 @@ def join_traces(directory: Path) -> Record:
 
 
 def seconds_in_mpi(directory: Path) -> float | None:
-    """Of a rank on average, over all worlds; None where no rank has written."""
+    """The seconds that a rank spent in MPI, on average, summed over all worlds; None if no rank has written."""
     ranks = _ranks(directory)
     if not ranks:
         return None
@@ -83,7 +83,7 @@ def _ranks(directory: Path) -> list[Record]:
 
 
 def _readable(record: Any) -> Any:
-    """The same where ranks have written bytes that are no ASCII, as surrogateescape has them: as text, as far as it is UTF-8."""
+    """Returns the record with readable texts: bytes that surrogateescape has kept are decoded as UTF-8, or replaced if they are not."""
     if isinstance(record, str):
         if record.isascii():
             return record
@@ -98,8 +98,8 @@ def _readable(record: Any) -> Any:
 def _worlds(ranks: list[Record]) -> list[list[Record]]:
     """Ranks by their MPI_COMM_WORLD: those of one size that began together, each rank once.
 
-    Ranks of one node that shared memory know their job, so none comes to another one's; parts on several nodes are put
-    together by when they began.
+    Ranks of one node that share memory have the number of their job, so jobs are not mixed there. Parts of a world on several
+    nodes are joined by the times at which they began.
     """
     parts: dict[Any, list[Record]] = {}
     for number, rank in enumerate(sorted(ranks, key=lambda rank: rank["began_ns"])):
@@ -117,7 +117,7 @@ def _worlds(ranks: list[Record]) -> list[list[Record]]:
 
 
 def _never_together(one: Record, other: Record) -> bool:
-    """Whether two ranks, whose jobs are not known to be the same, are of different ones."""
+    """Whether two ranks of different parts cannot belong to one world."""
     same_node = one["job"] and other["job"] and one["node"] == other["node"]
     return one["rank"] == other["rank"] or bool(same_node)
 
@@ -183,7 +183,7 @@ def _world(ranks: list[Record], resolved: dict[tuple[str, int], str]) -> Record:
 
 
 def _sent(ranks: list[Record], communicators: dict[str, Record]) -> list[Record]:
-    """Messages by the ranks of both in MPI_COMM_WORLD, over all communicators."""
+    """Sums the messages of all communicators, for each pair of ranks in MPI_COMM_WORLD."""
     sums: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
     for rank in ranks:
         for each in rank["communicators"]:
@@ -201,7 +201,7 @@ def _sent(ranks: list[Record], communicators: dict[str, Record]) -> list[Record]
 
 
 def _communicator(one: Record) -> str:
-    """What names a communicator on all ranks; one that only the host knows has a number that differs from rank to rank."""
+    """A key that is equal on all ranks of a communicator. The host's own number of a communicator differs from rank to rank, so it is left out."""
     context = one["context"]
     first = context.rpartition(".")[2]
     return f"host:{one['name']}:{one['size']}:{first}" if context.startswith("host:") else context
@@ -249,7 +249,7 @@ def _lines_of(tool: str, path: str, offsets: list[int]) -> list[str]:
 
 
 def _events(rank: Record) -> list[Record]:
-    """What a rank has traced; none where it did not, or the file is out of reach."""
+    """The events that a rank has traced; an empty list if it has not, or its file cannot be read."""
     try:
         text = Path(rank["trace"]).read_text(encoding="utf-8") if rank["trace"] else '{"traceEvents": []}'
         events = json.loads(text)["traceEvents"]
@@ -259,10 +259,10 @@ def _events(rank: Record) -> list[Record]:
 
 
 def _waited_for(ranks: list[Record], communicators: dict[str, Record]) -> list[Record] | None:
-    """Who waited how long for whom, out of the traces; None where there are none, or clocks differ.
+    """Computes from the traces how long each rank waited for each other. None if there are no traces, or if ranks ran on several hosts.
 
-    In a blocking collective everybody waits for who comes last, at most as long as the call takes (operations with a
-    root let others go earlier); in a blocking receive for its partner, as long as it was seen to wait.
+    In a blocking collective all ranks count as waiting for the last one to come, at most for the length of their own call (in
+    operations with a root a call may end earlier). A blocking receive waits for its sender; the trace has the time.
     """
     if not any(rank["trace"] for rank in ranks) or len({rank["host"] for rank in ranks}) > 1:
         return None

@@ -1,4 +1,4 @@
-"""The page of a run: what a program's calls of MPI did. Here is what it shows; nearfield/templates/report.html says how."""
+"""Computes the contents of the page on a run's MPI calls; nearfield/templates/report.html lays them out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_BARS = 64
 PARTS = (
     ("program", "the program itself"),
     ("waiting", "waiting for other ranks"),
-    ("calls", "in calls otherwise: copying, reducing, matching"),
+    ("calls", "the rest of the time in calls: copying, reducing, matching"),
     ("host", "in the host MPI"),
 )
 
@@ -44,12 +44,16 @@ def _world(world: Record, number: str) -> Record:
         "tables": (
             ("Where the calls are, over all ranks", _places(world), ""),
             ("Sizes and algorithms", _sizes(world), ""),
-            ("What went to the host, and what it cost", _host(world), "Nothing of what was recorded."),
+            (
+                "What went to the host, and what it cost",
+                _host(world),
+                "The host served none of the recorded calls.",
+            ),
             ("Communicators", _communicators(world), ""),
             (
                 "Who waited for whom",
                 _waited_for(world),
-                "Known where calls are traced, on one node: nearfield run --trace.",
+                "This table needs a trace of a job on one node: nearfield run --trace.",
             ),
             ("Ranks compared", _ranks(world), ""),
         ),
@@ -57,7 +61,7 @@ def _world(world: Record, number: str) -> Record:
 
 
 def parts_of(world: Record, rank: Record) -> dict[str, float]:
-    """Seconds of a rank by what it did; together they are its time, unless its threads were in calls together."""
+    """Splits a rank's seconds into PARTS. The sum is the rank's time, unless several threads were in calls at the same time."""
     ours = [row for row in world["rows"] if row["by"] != "host"]
     host = [row for row in world["rows"] if row["by"] == "host"]
     waiting = total(ours, "waiting", rank["rank"])
@@ -101,19 +105,21 @@ def _remarks(world: Record) -> list[str]:
         lines.append(f"Nothing is known of rank {names}: it was killed early, or its files are elsewhere.")
     early = [str(rank["rank"]) for rank in world["ranks"] if not rank["ending"]]
     if early:
-        lines.append(f"Rank {', '.join(early[:20])} did not end by itself: this is what was saved before.")
+        lines.append(f"Rank {', '.join(early[:20])} was killed: its figures are those that it saved before.")
     beset = [rank for rank in world["ranks"] if rank.get("contention_seconds", 0) > 0.05 * rank["seconds"]]
     if beset:
         names = ", ".join(str(rank["rank"]) for rank in beset[:20]) + ", ..." * (len(beset) > 20)
         # It is believed to last for a while after it was last seen, and may have begun before the first call.
         most = min(1, max(rank["contention_seconds"] / rank["seconds"] for rank in beset))
-        lines.append(f"Others wanted the CPUs of rank {names}, for up to {most:.0%} of the time.")
+        lines.append(
+            f"Other processes competed for the CPUs of rank {names} for up to {most:.0%} of the time."
+        )
     lost = sum(rank["events_lost"] for rank in world["ranks"])
     if lost:
-        lines.append(f"{lost} calls are not in the trace, which keeps the last of each thread.")
+        lines.append(f"{lost} calls are not in the trace, which keeps only the last calls of each thread.")
     lost = sum(rank["rows_lost"] for rank in world["ranks"])
     if lost:
-        lines.append(f"{lost} calls found no room in the tables and are not counted.")
+        lines.append(f"{lost} calls are not counted, because the tables were full.")
     return lines
 
 
@@ -231,7 +237,7 @@ def _ranks(world: Record) -> Table:
 
 
 def _names(world: Record) -> dict[str, str]:
-    """What to call communicators: by their names, which several may have, those without by their size and a number."""
+    """Names of communicators for the page. Several may have the same name; one without a name gets its size and a number."""
     return {
         one["id"]: one["name"] or f"{one['size']} ranks, {one['id'][:6]}" for one in world["communicators"]
     }

@@ -16,21 +16,21 @@ FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Reporting:
-    """What is to be made of one run."""
+    """The files that one run shall produce."""
 
     def __init__(self, report: Path | None, trace: Path | None) -> None:
-        """Raises ValueError for files that cannot be written; nothing has been by then."""
+        """Raises ValueError for files that cannot be written, before anything is written."""
         if report and report.suffix not in (".html", ".htm"):
-            raise ValueError(f"--report writes a page, so its name ends in .html, not {report.name}")
+            raise ValueError(f"--report writes a page whose name ends in .html, not {report.name}")
         self.page, self.trace = report, trace
         self.figures = report.with_suffix(".json") if report else None
         check_outputs((self.page, self.figures, self.trace))
 
     def run(self, command: list[str], env: dict[str, str]) -> int:
-        """Runs a command; its exit status as a shell has it, whatever can be written then. Raises OSError where it cannot be
-        started, ValueError where nothing can be written.
+        """Runs a command and writes the files. Returns the exit status as a shell reports it, even if a file could not be written.
+        Raises OSError if the command cannot be started, ValueError if the folder of the report cannot be written.
 
-        The files of the ranks lie beside the report meanwhile, since other nodes may not share /tmp.
+        During the run the files of the ranks lie beside the report, since other nodes may not share /tmp.
         """
         beside = self.page or self.trace
         try:
@@ -49,7 +49,7 @@ class Reporting:
             self._write(directory)
         except OSError as error:
             _say(
-                f"cannot write {error.filename or beside}: {error.strerror}; the ranks' files are kept in {directory}"
+                f"cannot write {error.filename or beside}: {error.strerror}; the ranks' files stay in {directory}"
             )
         except (KeyError, ValueError) as error:
             _say(f"no report: the ranks' files in {directory} are damaged: {error!r}")

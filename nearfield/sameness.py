@@ -1,10 +1,10 @@
 """Whether runs of one command printed the same, when lines of ranks come in any order and some numbers are times.
 
-A line is its text, in which each number is a column with a blank before and behind it, however it is padded. Columns
-are left out that are times by the words around them, and those whose numbers change between plain runs too. A line with
-such a change is measured: its other numbers with a decimal point are left out as well if they are so short that
-repeated measurements may agree by chance. All else has to be the same, line by line, in whatever order, but for the
-last digits of numbers with a decimal point, which sums in another order change.
+Lines with the same text around their numbers are compared; the n-th number of such lines is a column. Padding does not
+count. Columns that are times, by the words around them, are not compared, nor are columns that change between plain runs.
+If a line has such a column, its other columns may be measured, too: they are not compared if their numbers have a
+decimal point and so few digits that repeated measurements may agree by chance. All other numbers and texts have to be
+the same, in any order of lines. Numbers with a decimal point may differ in last digits, as sums in another order do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Columns = tuple[str, ...]
 
 @dataclass
 class Sameness:
-    """What a run printed beside what plain runs did."""
+    """The result of comparing the output of a run with those of plain runs."""
 
     same: bool
     exact: bool = False  # to the last byte
@@ -47,7 +47,7 @@ class Sameness:
 
 
 def compare_outputs(plain: Sequence[str], other: str, sums: bool = True) -> Sameness:
-    """Compares with all plain runs, of which there is one at least. `sums`: another order of them may show."""
+    """Compares a run with plain runs, at least one. `sums`: last digits may differ, since sums may be in another order."""
     if other in plain:
         return Sameness(True, exact=True)
     runs = [_by_text(text) for text in plain]
@@ -81,7 +81,7 @@ def compare_outputs(plain: Sequence[str], other: str, sums: bool = True) -> Same
 
 
 def _by_text(output: str) -> dict[str, list[Columns]]:
-    """Lines by their text without numbers, of each its numbers."""
+    """Groups lines by their text without numbers; each line is the tuple of its numbers."""
     found: dict[str, list[Columns]] = defaultdict(list)
     for line in output.splitlines():
         text = NUMBER.sub(f" {MARK} ", line.replace(MARK, " "))
@@ -107,12 +107,12 @@ def _digits(number: str) -> int:
 
 
 def _may_repeat(runs: list[list[Columns]], column: int) -> bool:
-    """Whether a column has short numbers with a decimal point alone."""
+    """Whether all numbers of a column have a decimal point and at most SHORT digits."""
     return all(0 < _digits(line[column]) <= SHORT for lines in runs for line in lines)
 
 
 def _close(plain: Counter[Columns], other: Counter[Columns]) -> bool:
-    """Whether lines differ, and in the last digits of numbers with a decimal point alone."""
+    """Whether there are different lines, and they differ only in the last digits of numbers with a decimal point."""
     pairs = list(zip(sorted(plain.elements(), key=_values), sorted(other.elements(), key=_values)))
     same_number = len(pairs) == sum(plain.values()) == sum(other.values())
     return (
@@ -143,7 +143,7 @@ def _keep(line: Columns, kept: list[int]) -> Columns:
 
 
 def _only(text: str, lines: list[Columns], kept: list[int], wanted: Counter[Columns]) -> list[str]:
-    """The lines behind what was counted."""
+    """The lines whose compared columns are in the counter `wanted`."""
     found = []
     for line in lines:
         if wanted[_keep(line, kept)] > 0:

@@ -1,7 +1,7 @@
 """`nearfield bench --scan`: all powers of two and the sizes beside them, and cells that stand out among these.
 
-A message that takes longer than a shorter *and* a longer one does so where an algorithm ends, a ring is too short, or a
-wrong one has been chosen. Sizes that are powers of two do not show it where the whole of a class is slow.
+If a call takes longer than a shorter *and* a longer one, an algorithm reaches its limit there, a ring is too short, or a
+wrong algorithm has been chosen. Powers of two alone do not show this if all sizes of a class of lengths are slow.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def as_given(operations: list[str], sizes: list[int]) -> Measured:
 
 
 def scanned(operations: list[str], sizes: list[int]) -> Measured:
-    """At these sizes, and between the first and the last of them at those beside each power of two and halfway to the
-    next one; what is made of elements of 8 bytes at whole ones."""
+    """All operations at these sizes and, between the first and the last of them, at those just below and above each power of
+    two and halfway to the next one. Operations on elements of 8 bytes get multiples of 8."""
     whole = [op for op in operations if op in WITH_ELEMENTS]
     others = [op for op in operations if op not in WITH_ELEMENTS]
     groups = [(others, sizes_around(sizes, 1)), (whole, sizes_around(sizes, 8))]
@@ -38,7 +38,7 @@ def scanned(operations: list[str], sizes: list[int]) -> Measured:
 
 
 def sizes_around(sizes: Iterable[int], step: int) -> list[int]:
-    """The sizes, and those `step` beside each power of two and halfway to the next one, these in multiples of it."""
+    """The sizes, and multiples of `step` between them: one step below and above each power of two, and halfway to the next."""
     first, *_, last = sorted((*sizes, *sizes))
     powers = [1 << k for k in range(last.bit_length())]
     beside = {size for power in powers for size in (power - step, power, power + step, power + power // 2)}
@@ -47,7 +47,7 @@ def sizes_around(sizes: Iterable[int], step: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Bump:
-    """Cells of one curve that follow each other, and those before and after, which are all quicker."""
+    """Neighbouring cells of one curve that are slower than the cell before them and the cell after them."""
 
     before: Row
     inside: tuple[Row, ...]
@@ -60,17 +60,17 @@ class Bump:
 
     @property
     def times(self) -> float:
-        """How much slower the slowest is than both."""
+        """The time of the slowest cell inside, divided by that of the slower neighbour."""
         return max(map(time_of, self.inside)) / self.beside
 
     def stands_out(self) -> bool:
-        """Every cell is that much slower than both neighbours, and not by noise: quartiles do not meet."""
+        """Whether each cell takes more than SLOWER times as long as both neighbours, with quartiles that do not overlap."""
         apart = min(row["lower"] for row in self.inside) > max(self.before["upper"], self.after["upper"])
         return apart and min(map(time_of, self.inside)) > SLOWER * self.beside
 
 
 def bumps_of(curve: Iterable[Row]) -> list[Bump]:
-    """Of rows that differ by size alone: what stands out, by size, the widest where some lie inside of others."""
+    """Returns the bumps of rows that differ by size alone, in the order of sizes. If bumps overlap, the widest one counts."""
     rows = sorted(curve, key=lambda row: row["bytes"])
     found: list[Bump] = []
     taken: set[int] = set()
@@ -85,7 +85,7 @@ def bumps_of(curve: Iterable[Row]) -> list[Bump]:
 
 
 def bumps(rows: Iterable[Row]) -> list[Bump]:
-    """Of all that is Nearfield's, operation by operation."""
+    """Returns the bumps of all curves of Nearfield, operation by operation."""
     curves: dict[tuple, list[Row]] = {}
     for row in rows:
         if row["mode"] == "nearfield":

@@ -1,4 +1,4 @@
-"""`nearfield stats`: what many jobs' statistics say together, as at the end of a run of continuous integration."""
+"""`nearfield stats`: sums up the statistics of many jobs, for example of a run of continuous integration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def summarize(ranks: Sequence[Statistics]) -> list[str]:
         told = ", ".join(f"{why} {count:,}" for why, count in reasons.most_common(MOST))
         lines.append(f"Left to the MPI library: {_counted(sum(reasons.values()), 'call')}: {told}.")
     if contention := sum(one.counts["contention_seconds"] for one in ranks):
-        lines.append(f"Others wanted the ranks' CPUs for {contention:.1f} s, of all ranks together.")
+        lines.append(
+            f"Other processes competed for the ranks' CPUs for {contention:.1f} s, all ranks together."
+        )
     return lines
 
 

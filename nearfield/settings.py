@@ -7,15 +7,23 @@ from collections.abc import Iterable
 
 # What each sets, what it takes (None: it is a switch), what it means.
 SETTINGS = {
-    "--stats": ("STATS", None, "print calls, bytes and time of every operation at the end"),
+    "--stats": ("STATS", None, "at the end, print calls, bytes and time of each operation"),
     "--stats-file": (
         "STATS_FILE",
         "FILE",
-        "write them, of each rank, as JSON; %%r: rank, %%p: process, %%h: host",
+        "write these statistics as JSON, one file for each rank; in FILE, %%r is the rank, %%p the process, %%h the host",
     ),
-    "--check": ("CHECK", None, "compare the calls of all ranks; report which differ instead of hanging"),
-    "--log": ("LOG", "LEVEL", "off, error, warn, info or debug"),
-    "--log-file": ("LOG_FILE", "FILE", "where the log goes; %%h: host, %%p: process, %%r: rank"),
+    "--check": (
+        "CHECK",
+        None,
+        "compare the collective calls of all ranks, and report a difference instead of hanging",
+    ),
+    "--log": ("LOG", "LEVEL", "how much to log: off, error, warn, info or debug"),
+    "--log-file": (
+        "LOG_FILE",
+        "FILE",
+        "write the log to files; in FILE, %%h is the host, %%p the process, %%r the rank",
+    ),
     "--algorithm": (
         "ALGORITHM",
         "TEXT",
@@ -24,13 +32,13 @@ SETTINGS = {
     "--heap": (
         "HEAP",
         "WHICH",
-        "shared: large allocations of the program lie where peers reach them, as without this option; off: the C library's own heap",
+        "shared (the default): large allocations of the program lie in memory that other ranks can map; off: the C library's heap serves them",
     ),
 }
 
 
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = SETTINGS) -> None:
-    """Adds those options; what is asked for lies under the names of the variables."""
+    """Adds the options `names`. Their values are stored under the names of the variables."""
     for name in names:
         variable, metavar, meaning = SETTINGS[name]
         takes = {"metavar": metavar} if metavar else {"action": "store_const", "const": "1"}
@@ -39,17 +47,17 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = SETTING
 
 def add_host(parser: argparse.ArgumentParser) -> None:
     """Adds --host."""
-    meaning = "put an installed host's launcher and library first; `nearfield info` lists them"
+    meaning = "use the launcher and library of this installed MPI; `nearfield info` lists the names"
     parser.add_argument("--host", metavar="NAME", help=meaning)
 
 
 def add_command(parser: argparse.ArgumentParser, metavar: str) -> None:
-    """Adds the command line behind the options, which begins with the first word that is none, or behind `--`."""
+    """Adds the command line that follows the options. It begins with the first word that is no option, or after `--`."""
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar=metavar, help=argparse.SUPPRESS)
 
 
 def settings_of(asked: argparse.Namespace) -> dict[str, str]:
-    """What the environment needs for those options and for --host. Raises ValueError for unknown hosts."""
+    """The environment variables for the given options and --host. Raises ValueError for unknown hosts."""
     env: dict[str, str] = {}
     if getattr(asked, "host", None):
         from nearfield.hosts import environment_of

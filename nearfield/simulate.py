@@ -25,10 +25,10 @@ def simulate(ranks: list[int], sizes: list[int], machine: str, state: str, shift
     """All orders for all numbers of ranks and sizes; every rank has a core of its own.
 
     `state`: live (buffers are rewritten before and read after each call) or warm. `shift`: bytes by which a rank's buffers
-    begin later than the one's before. Raises ValueError for machines that are not known or have too few cores.
+    lie further into their huge page than those of the rank before. Raises ValueError for unknown machines and too few cores.
     """
     if state not in ("live", "warm"):
-        raise ValueError(f"buffers are either live or warm, not {state}")
+        raise ValueError(f"buffers are live or warm, not {state}")
     rows: list[Row] = []
     cells = [(p, size) for p in ranks for size in sizes]
     for p, size in tracked(cells, "simulating"):

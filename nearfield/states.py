@@ -1,8 +1,8 @@
 """States of the machine that blocks of calls were measured in, and the rows that come of blocks.
 
-A block stands beside the time that a cache line took meanwhile. Which lines belong together shows when a run has ended:
-engine/machine/states.hpp says how, for ranks as for this command. So each block is put where its own line belongs,
-whichever job it is of, and a machine whose lines differ little has one state.
+With each block of calls the time of a cache line is measured. When a run has ended, all these times are clustered into
+states, as ranks do it (engine/machine/states.hpp). A block belongs to the state of its own cache line, whatever job it is
+from. A machine whose times differ little has one state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOT_TIMED = "any"  # lines were not timed: ranks share CPUs, or cannot map each 
 
 
 class States:
-    """Names of a machine's states, by the lines that were measured in a run; those of 0 ns were not timed."""
+    """Names of a machine's states, out of all times of a cache line in a run. A time of 0 ns was not measured."""
 
     def __init__(self, lines: Iterable[float]) -> None:
         text = " ".join(f"{line:.1f}" for line in lines if line > 0)
@@ -37,7 +37,7 @@ class States:
         self._names = [_name(state["low"], state["high"]) for state in self.found]
 
     def name(self, line: float) -> str:
-        """That of the state in which a line takes so many nanoseconds."""
+        """The name of the state in which a cache line takes `line` ns."""
         return self._names[bisect.bisect_right(self._borders, line)] if line > 0 else NOT_TIMED
 
 
@@ -48,8 +48,8 @@ def _name(low: float, high: float) -> str:
 
 
 def rows_of_blocks(measured: Sequence[Row]) -> list[Row]:
-    """A row for each state in which a cell was measured, in the order of the cells: instead of `calls` in a block, and `blocks` (each
-    a line in ns and microseconds of a call), state, line_ns, median, mean, lower, upper (quartiles) and iterations."""
+    """Returns a row for each state in which a cell was measured, in the order of the cells. It has no `calls` (of a block) and `blocks`
+    (pairs: ns of a cache line, microseconds of a call), but state, line_ns, median, mean, lower and upper (quartiles) and iterations."""
     states = States(line for row in measured for line, _ in row["blocks"])
     rows = []
     for row in measured:
@@ -69,7 +69,7 @@ def rows_of_blocks(measured: Sequence[Row]) -> list[Row]:
 
 
 def joined(jobs: Sequence[Sequence[Row]]) -> list[Row]:
-    """The blocks of several jobs' equal cells together."""
+    """Joins the blocks of equal cells of several jobs."""
     cells: dict[tuple, Row] = {}
     for row in (row for job in jobs for row in job):
         key = tuple(row[k] for k in ("bytes", "buffers", "loop", "mode"))

@@ -1,4 +1,4 @@
-"""What ranks have written of themselves by NEARFIELD_STATS_FILE: the rows of mpi/statistics.def, with types."""
+"""Reads the statistics that ranks write because of NEARFIELD_STATS_FILE: the rows of mpi/statistics.def, with types."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Component:
-    """Bytes of one component of memory: what is in use, and where that lies which was wished to be placed."""
+    """Bytes of one component of memory: those in use, and of those that a placement was asked for, where they lie."""
 
     in_use: int
     in_use_at_most: int
@@ -51,7 +51,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Decision:
-    """What trials have decided for calls of one operation, length and number of ranks; of the first rank of a communicator."""
+    """What trials have decided for calls of one operation, length and number of ranks. Only a communicator's first rank has it."""
 
     operation: str
     bytes: int
@@ -64,7 +64,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of one rank. Operations, functions and components of which nothing was counted are not there."""
+    """The statistics of one rank, without operations, functions and components of which nothing was counted."""
 
     host: str
     process: int
@@ -98,9 +98,9 @@ def _typed(written: dict[str, Any]) -> Statistics:
 
 
 def read_statistics(*places: Path) -> list[Statistics]:
-    """Of the files, and of all *.json in the directories, by rank. A rank that died before MPI_Finalize has written none.
+    """Reads files, and all *.json in directories; sorts them by rank. A rank that died before MPI_Finalize has no file.
 
-    Raises ValueError where a file cannot be read, and where there is none.
+    Raises ValueError if a file cannot be read, or if there is none.
     """
     files: list[Path] = []
     for place in places:
@@ -114,11 +114,11 @@ def read_statistics(*places: Path) -> list[Statistics]:
 
 
 def parse_statistics(text: str, called: str = "it") -> Statistics:
-    """What one rank has written. Raises ValueError."""
+    """Reads the text of one rank's file, which errors name as `called`. Raises ValueError."""
     try:
         return _typed(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{called} has no statistics of Nearfield as {VARIABLE} writes them") from None
+        raise ValueError(f"{called} is not a file that {VARIABLE} has written") from None
 
 
 def _read(file: Path) -> Statistics:
@@ -130,7 +130,7 @@ def _read(file: Path) -> Statistics:
 
 
 def missing(found: Iterable[Statistics]) -> list[int]:
-    """Ranks of the job that have written none: they died, or ended without MPI_Finalize, or ran without Nearfield."""
+    """The ranks of the job without statistics: they died, or ended without MPI_Finalize, or ran without Nearfield."""
     ranks = list(found)
     there = {one.rank for one in ranks}
     return [rank for rank in range(max((one.size for one in ranks), default=0)) if rank not in there]

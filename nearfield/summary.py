@@ -1,4 +1,4 @@
-"""What `nearfield bench` prints: times by size, all hosts beside each other, against the best of them."""
+"""Prints the results of `nearfield bench`: times by size, all hosts beside each other, and ratios to the best of them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ GROUP = (
 
 def show_summary(rows: list[Row]) -> None:
     """Prints a table for each operation and state of the machine, and below it the geometric mean of the ratios and
-    the worst cell; at the end those of each state over all operations. Ratios in brackets lack a host, whose job never
-    was in that state for long enough: they are left out of means, and where all of them are, the hosts are named that were there."""
+    the worst cell; at the end both for each state over all operations. A ratio is in brackets if a host is missing, since its
+    job was not in that state for long enough. Means leave such ratios out; if no others remain, the present hosts are named."""
     for machine in dict.fromkeys(row["machine"] for row in rows if "machine" in row):
         print(machine)
     hosts = list(dict.fromkeys(row["host"] for row in rows))
@@ -61,10 +61,10 @@ def show_summary(rows: list[Row]) -> None:
 def cells_of(rows: Iterable[Row]) -> list[Row]:
     """A cell for each size, out of rows that differ by size, mode and host alone.
 
-    Its keys: bytes, plain (microseconds by host), nearfield (the same, in those hosts' jobs), best (the best plain
-    host's time), ratio (the median of Nearfield's times by it, None where one is missing), worst (the largest of them by
-    it), own (the largest ratio to the same job's host), spread (of the ratio, by quartiles), algorithm, predicted, floor
-    (the median ratio to bare code in the same job) and body (which code that was).
+    Its keys: bytes, plain (microseconds by host), nearfield (the same with Nearfield), best (the lowest plain time), ratio
+    (the median of Nearfield's times, divided by best; None if either is missing), worst (the largest of Nearfield's times,
+    divided by best), own (the largest ratio to the same host), spread (of the ratio: lower quartile by the host's upper one, and
+    vice versa), algorithm, predicted, floor (the median ratio to bare code in the same job) and body (the name of that code).
     """
     cells = []
     rows = list(rows)
@@ -100,8 +100,8 @@ def cells_of(rows: Iterable[Row]) -> list[Row]:
 
 
 def time_of(row: Row) -> float:
-    """Microseconds of a call: the median over blocks; beside other processes the mean, since who waits without yielding has many quick
-    blocks, in which all ranks happen to run, and pays in the others."""
+    """Microseconds of a call: the median over blocks. Beside other processes it is the mean: a host that waits without yielding is quick in
+    many blocks, in which all its ranks happen to run, but very slow in the others."""
     return row["mean" if row.get("beside") and "mean" in row else "median"]
 
 
@@ -111,7 +111,7 @@ def name_of(row: Row) -> str:
 
 
 def geometric_mean(ratios: Iterable[float]) -> float:
-    """Of positive numbers."""
+    """The geometric mean of positive numbers."""
     return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
@@ -125,7 +125,7 @@ def _mean_and_worst(ratios: list[tuple[str, float]], rows: list[Row]) -> str:
 
 
 def heading(about: Row, rows: list[Row]) -> str:
-    """What the cells of a group have in common: its values by GROUP, and its rows for the time of a line."""
+    """The title of a group of cells: the values that they share (`about`, by GROUP), and the median time of a cache line in `rows`."""
     words = [name_of(about), f"{about['ranks']} ranks", f"{about['buffers']} buffers"]
     words += [f"loop {about['loop']}"] * (about["loop"] not in (None, OWN_LOOP))
     words += [f"{about['nodes']} nodes"] * bool(about["nodes"])
@@ -189,21 +189,8 @@ def size_word(size: int) -> str:
 
 
 def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
-    """Rows of the same cell, plain and Nearfield."""
-    keys = (
-        "op",
-        "bytes",
-        "ranks",
-        "host",
-        "loop",
-        "short",
-        "buffers",
-        "state",
-        "protocol",
-        "window",
-        "target",
-        "beside",
-    )
+    """Pairs of rows of the same cell and host: the plain one and Nearfield's."""
+    keys = (*GROUP, "bytes", "host")
     plain = {tuple(row.get(k) for k in keys): row for row in rows if row["mode"] == "plain"}
     cells = [(tuple(row.get(k) for k in keys), row) for row in rows if row["mode"] == "nearfield"]
     return [(plain[key], row) for key, row in cells if key in plain]

@@ -39,7 +39,7 @@ def print_table(
 
 
 def print_columns(titles: Sequence[str], rows: Iterable[Sequence[str]], styles: Iterable[str | None]) -> None:
-    """Prints rows of words below their titles, aligned to the right, wherever it goes; `styles` show on a terminal."""
+    """Prints rows of words below their titles, aligned to the right, on a terminal and elsewhere; `styles` show on a terminal only."""
     lines = [titles, *rows]
     widths = [max(map(len, column)) for column in zip(*lines)]
     for words, style in zip(lines, ["bold", *styles]):

@@ -19,7 +19,7 @@ Cell = dict[str, Any]
 
 
 def stored_tuning() -> Path:
-    """Where ranks look for the file, unless NEARFIELD_TUNED names another."""
+    """The path of the file that ranks read, unless NEARFIELD_TUNED names another."""
     return stored(".tuned.toml")
 
 
@@ -28,7 +28,7 @@ def tune(
 ) -> list[Cell]:
     """Measures all cells and writes `out`. Returns the cells: op, ranks, bytes, algorithm, staged, us.
 
-    `seconds`: of each operation and size. Raises ValueError for hosts that are not there and jobs that fail.
+    `seconds`: time for each operation and size. Raises ValueError for hosts that are not installed and jobs that fail.
     """
     host = find_hosts()[parse_hosts(host_name)[0]]
     cells: list[Cell] = []
@@ -62,7 +62,7 @@ def write(cells: list[Cell], out: Path) -> None:
 
 
 def tuned_cell(op: str, ranks: int, size: int, path: Path) -> Cell | None:
-    """The file's cell for a call on just so many ranks; None without one (ranks also take the nearest number's)."""
+    """The file's cell for a call on exactly `ranks` ranks, or None. (At run time the cell of the nearest number of ranks counts.)"""
     if not path.exists():
         return None
     for block in path.read_text().split("[[cell]]")[1:]:  # as write() leaves them

@@ -1,4 +1,4 @@
-"""Values as people write them on the command line. Raise WrongValue with what is allowed."""
+"""Reads values of the command line. The functions raise WrongValue, whose text says what is allowed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 
 # What options that several subcommands have mean.
-RANKS_PER_NODE = "by default as many as the machine has CPUs"
-MACHINE = "here, a preset (epyc-2x96, knl-64) or a file"
+RANKS_PER_NODE = "by default the number of the machine's CPUs"
+MACHINE = "here (this machine), a preset (epyc-2x96, knl-64) or a file"
 
 
 class WrongValue(ValueError, argparse.ArgumentTypeError):
@@ -23,7 +23,7 @@ def parse_bytes(text: str) -> int:
     word = text.strip().upper()
     digits = word.rstrip("KMG")
     if not digits.isdecimal() or word[len(digits) :] not in UNITS:
-        raise WrongValue(f"{text or 'nothing'} is no number of bytes; write 4096, 4K, 1M or 2G")
+        raise WrongValue(f"{text or 'nothing'} is not a number of bytes; write 4096, 4K, 1M or 2G")
     return int(digits) << UNITS[word[len(digits) :]]
 
 
@@ -33,7 +33,7 @@ def parse_sizes(text: str, quick: bool = False) -> list[int]:
         return [parse_bytes(word) for word in text.split(",")]
     first, last = map(parse_bytes, text.split(":", 1))
     if first < 4 or last < first:
-        raise WrongValue(f"sizes {text}: they start at 4 bytes and grow")
+        raise WrongValue(f"sizes {text}: write sizes from 4 bytes on, in increasing order")
     sizes = []
     while first <= last:
         sizes.append(first)
@@ -42,17 +42,17 @@ def parse_sizes(text: str, quick: bool = False) -> list[int]:
 
 
 def parse_ranks(text: str, what: str = "ranks") -> list[int]:
-    """Numbers of ranks out of "2:192" (powers of two, and the end) or "2,3,8"; `what` else is counted."""
+    """Numbers of ranks, or of `what`, out of "2:192" (2, its doubles, and the end) or "2,3,8"."""
     words = text.replace(":", ",").split(",")
     if not all(word.strip().isdecimal() and int(word) for word in words) or text.count(":") > 1:
         raise WrongValue(
-            f"{text or 'nothing'} is no number of {what}; write 2, a list 2,3,8, or 2:192 (powers of two)"
+            f"{text or 'nothing'} is not a number of {what}; write 2, a list 2,3,8, or 2:192 (powers of two)"
         )
     if ":" not in text:
         return [int(word) for word in words]
     first, last = map(int, words)
     if last < first:
-        raise WrongValue(f"{what} {text}: they grow")
+        raise WrongValue(f"{what} {text}: write them in increasing order")
     numbers = []
     while first < last:
         numbers.append(first)
@@ -64,7 +64,7 @@ parse_nodes, parse_points = (functools.partial(parse_ranks, what=what) for what 
 
 
 def check_words(words: Sequence[str], allowed: Collection[str], what: str) -> list[str]:
-    """The words, where all of them are allowed; `what` one is called."""
+    """Returns the words if all of them are allowed. `what`: the kind of word that the error names."""
     for word in words:
         if word not in allowed:
             raise WrongValue(f"there is no {what} {word or 'without a name'}; there are {', '.join(allowed)}")
@@ -77,7 +77,7 @@ def words_of(allowed: Collection[str], what: str) -> Callable[[str], list[str]]:
 
 
 def at_least(least: float) -> Callable[[str], float]:
-    """Reads a number, a whole one where `least` is."""
+    """Returns a function that reads a number of at least `least`, an integer if `least` is one."""
     kind = type(least)
 
     def read(text: str) -> float:

@@ -1,4 +1,4 @@
-"""What `nearfield compare` says: a table, what is to be gained and by what, whether the outputs are the same."""
+"""Prints the verdict of `nearfield compare`: a table, the gain and what brings it, and whether the outputs are the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FEW = 3  # runs, of which fewer show no spread
 
 
 def show(found: Compared) -> None:
-    """Prints it all."""
+    """Prints the table and the sentences of the verdict."""
     rounds = len(found.runs[PLAIN])
     runs = f"{rounds} run{'s' * (rounds > 1)} each way, in turns"
     print(f"{' '.join(found.command)}\n{runs}; {describe_machine()}\n", flush=True)
@@ -51,14 +51,14 @@ def _percent(share: float) -> str:
 
 
 def verdict(found: Compared) -> list[str]:
-    """Sentences."""
+    """The sentences below the table."""
     return [*_bound(found), *_served(found), *_gain(found), *_outputs(found), *_statuses(found)]
 
 
 def _bound(found: Compared) -> list[str]:
     share = found.in_mpi.get(PLAIN)
     if share is None:
-        return ["How much of its time is in MPI is not known: no rank has told."]
+        return ["The share of time in MPI is not known: no rank recorded it."]
     inside = _percent(share)
     return [
         f"{inside} of your time is in MPI: {inside.replace('less', 'at most less') if share < 0.01 else f'at most {inside}'} can be gained by faster MPI."
@@ -93,15 +93,13 @@ def _gain(found: Compared) -> list[str]:
     told = word(ratios[BOTH], seconds)
     if told == "too short":
         return [
-            f"Runs of {seconds:.2f} s are too short to tell what is gained: most of that is the job's start."
+            f"Runs of {seconds:.2f} s are too short to show a gain: most of this time is the start of the job."
         ]
     if told == "too few":
-        return [
-            f"{rounds} run{'s' * (rounds > 1)} each way cannot show what is gained; 3 and more can (--runs)."
-        ]
+        return [f"{rounds} run{'s' * (rounds > 1)} each way cannot show a gain; run at least 3 (--runs)."]
     if told == "undecided":
         lines = [
-            f"With Nearfield it takes as long, as far as {rounds} runs can show ({middle:.2f} of the time, {lower:.2f}-{upper:.2f})."
+            f"{rounds} runs show no difference: with Nearfield it takes {middle:.2f} of the time ({lower:.2f}-{upper:.2f})."
         ]
     elif told == "slower":
         lines = [
@@ -120,28 +118,28 @@ def _gain(found: Compared) -> list[str]:
     ):
         if ratios[mode] and quartiles(ratios[mode])[2] < min(1, lower):
             alone = quartiles(ratios[mode])[1]
-            lines.append(f"It is quicker with {mode} than with both: {alone:.2f} of the time ({how}).")
+            lines.append(f"It takes less time with {mode} than with both: {alone:.2f} ({how}).")
     return lines
 
 
 def _whose(both: float, alone: dict[str, float]) -> list[str]:
-    """Whose gain it is; pre: there is one."""
+    """A sentence that tells whether the heap, MPI or both bring the gain; pre: there is a gain."""
     if len(alone) < 2:
         return []
     heap, messages = (1 - alone[mode] >= MOSTLY * (1 - both) for mode in (HEAP, MESSAGES))
     told = f"the heap alone takes {alone[HEAP]:.2f}, MPI alone {alone[MESSAGES]:.2f}"
     if heap and messages:
-        return [f"Either alone gains most of it: {told}."]
+        return [f"The heap alone and MPI alone each give most of the gain: {told}."]
     if heap:
-        return [f"Most of the gain is the allocator's: {told}."]
+        return [f"Most of the gain comes from the allocator: {told}."]
     if messages:
-        return [f"Most of the gain is the messages': {told}."]
-    return [f"It takes both: {told}."]
+        return [f"Most of the gain comes from the messages: {told}."]
+    return [f"The gain needs both: {told}."]
 
 
 def _outputs(found: Compared) -> list[str]:
     if not found.prints:
-        return ["Outputs: it prints nothing, so there was nothing to compare but exit statuses."]
+        return ["Outputs: the command prints nothing, so only exit statuses were compared."]
     wrong = {mode: one for mode, one in found.outputs.items() if not one.same}
     lines = []
     for mode, one in wrong.items():
@@ -160,7 +158,7 @@ def _outputs(found: Compared) -> list[str]:
     lines = []
     if rounded:
         lines += [
-            "Outputs: the same, but for last digits. MPI leaves the order of sums open; Nearfield adds in the order of ranks, other",
+            "Outputs: the same, but for last digits. MPI does not fix the order of sums; Nearfield adds in the order of ranks, other",
             'libraries add pairs first (docs/user/compare.md, "The same results"):',
             *_shown(rounded),
         ]

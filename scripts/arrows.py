@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Arrows run one way: a folder includes what lies below it in the drawing of docs/dev/architecture.md, and nothing else; modules of
-the command import each other without a cycle; what a folder of the engine declares is in the namespace of its name; and global
-variables that can change are those that the page names.
+"""Checks the structure of the sources. A folder includes only folders below it in the drawing of docs/dev/architecture.md. Modules of
+the command import each other without a cycle. A folder of the engine declares everything in the namespace of its name. The page names
+all global variables that can change.
 
-    arrows.py           fails for each arrow up, folder that the drawing lacks, cycle, declaration in a foreign namespace, and
-                        name that two types have, and variable that can change and is not named there
+    arrows.py           fails for each include of a higher folder ("arrow up"), folder that the drawing lacks, cycle, declaration in a
+                        foreign namespace, name that two types have, and variable that can change and is not named on the page
     arrows.py --draw    prints what each folder includes, from the top down
-    arrows.py --svg     writes that as a picture, docs/plots/architecture.svg; the check fails where the picture is another
+    arrows.py --svg     writes that as a picture, docs/plots/architecture.svg; arrows.py fails if the stored picture differs
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Graph = dict[str, dict[str, list[str]]]  # folder, what it includes, the lines t
 
 # ---------------------------------------------------------------- folders
 def drawn() -> dict[str, str]:
-    """The folders of the drawing, from the top down, on one line from left to right, with the words behind them."""
+    """Reads the drawing: its folders from the top down, those of one line from left to right, with their descriptions."""
     drawing = (ROOT / DRAWING).read_text().split("## Layers")[1].split("```")[1]
     found: dict[str, str] = {}
     own: list[str] = []  # of the last row
@@ -77,7 +77,7 @@ def layer_of(path: Path, rows: list[str]) -> str:
 
 
 def includes(rows: list[str]) -> Graph:
-    """What folders include of each other. What is no file from the root on is nobody's."""
+    """The includes between folders. An include that names no file below the root of the repository does not count."""
     graph: Graph = defaultdict(lambda: defaultdict(list))
     for path in sources():
         own = layer_of(path, rows)
@@ -92,7 +92,7 @@ def includes(rows: list[str]) -> Graph:
 
 
 def arrows_up(graph: Graph, rows: list[str]) -> Iterator[str]:
-    """A cycle has one as well, since every folder is in one row."""
+    """Texts for includes that lead up. Each cycle of includes has one, since every folder is in one row."""
     place = {name: number for number, name in enumerate(rows)}
     for own, others in graph.items():
         if own not in place:
@@ -107,7 +107,7 @@ def arrows_up(graph: Graph, rows: list[str]) -> Iterator[str]:
 
 # ---------------------------------------------------------------- modules of the command
 def imports() -> dict[str, set[str]]:
-    """Of each module, also where it imports in the middle of a function."""
+    """The imports of each module of the command, also those inside of functions."""
     package = ROOT / "nearfield"
     modules = {str(path.relative_to(package))[:-3]: path for path in package.rglob("*.py")}
     found: dict[str, set[str]] = {}
@@ -124,7 +124,7 @@ def imports() -> dict[str, set[str]]:
 
 
 def cycle_in(graph: dict[str, set[str]]) -> list[str]:
-    """One, its first member also last; none: an empty list."""
+    """Returns a cycle, whose first member is also its last; an empty list if there is none."""
     done: set[str] = set()
 
     def search(way: list[str]) -> list[str]:
@@ -151,8 +151,8 @@ TYPE = re.compile(
 
 
 def scopes(text: str) -> Iterator[tuple[str, str, str, int]]:
-    """Of what is declared at namespace scope: the namespace, the text in front of its brace or semicolon, that brace or semicolon, and
-    the line."""
+    """Yields each declaration at namespace scope: the namespace, the text before its brace or semicolon, that brace or semicolon,
+    and the line."""
     text = CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     inside = [""]  # namespaces that are open
     depth = 0  # of braces that are none
@@ -179,14 +179,14 @@ def scopes(text: str) -> Iterator[tuple[str, str, str, int]]:
 
 
 def handed_on(declaration: str, own: str) -> bool:
-    """Whether it makes names of the folder's namespace visible to all."""
+    """Whether a using-declaration makes names of the folder's namespace visible in namespace nearfield."""
     inner = own.removeprefix("nearfield::")
     return bool(re.fullmatch(rf"using (?:{inner}::\w+(?:,\s*)?)+", declaration))
 
 
 def foreign(rows: list[str]) -> Iterator[str]:
-    """Declarations of the engine that are not in the namespace of their folder. Types of others may be named in theirs, and
-    names of its own be handed on to all."""
+    """Declarations of the engine that are not in the namespace of their folder. Allowed are forward declarations of other
+    folders' types in their namespaces, and using-declarations (handed_on)."""
     for path in sources():
         own = layer_of(path, rows)
         if not own.startswith("engine/") or path.suffix not in (".hpp", ".cpp"):
@@ -205,7 +205,7 @@ def foreign(rows: list[str]) -> Iterator[str]:
 
 
 def types() -> dict[str, list[str]]:
-    """Where types are defined at namespace scope, by name. Of the ABIs' headers one is compiled at a time."""
+    """The places of types at namespace scope, by name. Headers of the ABIs do not count, since only one is compiled at a time."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sources():
         where = path.relative_to(ROOT)
@@ -230,8 +230,8 @@ CONSTANT = re.compile(
 
 
 def variables() -> Iterator[str]:
-    """Variables of the libraries at namespace scope that can change and that the page does not name, in the shim: that are
-    not constinit. PerThread is constant."""
+    """Variables of the libraries at namespace scope that can change and that the page does not name. Variables of the shim
+    need not be named if they are constinit."""
     page = (ROOT / DRAWING).read_text().partition(GLOBALS)[2].split("\n## ")[0]
     for path in sources():
         if path.relative_to(ROOT).parts[0] not in ("engine", "mpi", "heap") or path.suffix not in (
@@ -252,7 +252,7 @@ def variables() -> Iterator[str]:
 
 # ---------------------------------------------------------------- picture
 def reduced(graph: Graph, rows: list[str]) -> list[tuple[str, str]]:
-    """Arrows that no longer way replaces; pre: they run one way."""
+    """The includes that do not follow from a chain of others; pre: there is no cycle."""
     below: dict[str, set[str]] = {}
     arrows = []
     for own in reversed(rows):
@@ -264,7 +264,7 @@ def reduced(graph: Graph, rows: list[str]) -> list[tuple[str, str]]:
 
 
 def picture(graph: Graph) -> str:
-    """Folders from the top down with what they are, and arcs to what they include, but for those that follow from others."""
+    """The SVG: folders from the top down with their descriptions, and an arc for each include that does not follow from others."""
     names = drawn()
     step, left, top = 24, 190, 44
     at = {name: top + step * number for number, name in enumerate(names)}
@@ -303,7 +303,7 @@ def draw(graph: Graph, rows: list[str]) -> None:
 
 
 def alike() -> list[str]:
-    """Types of one name outside of other types, with their places."""
+    """Texts for names that several types at namespace scope have, with their places."""
     several = {name: places for name, places in types().items() if len(places) > 1}
     return [
         f"{name} names {len(places)} types: {', '.join(places)}" for name, places in sorted(several.items())

@@ -1,8 +1,8 @@
 """Prints what took how long: the seconds of every stage of the tests, and the twenty slowest tests.
 
 python3 scripts/durations.py DIRECTORY [--budget]: with `stages`, lines of a name and seconds, and JUnit's XML of CTest and
-pytest. --budget: fails where a stage has grown by more than a tenth beyond tests/budget.toml, by counts of tests and of
-objects that are compiled for it, since times depend on the machine.
+pytest. --budget: fails if a stage runs a tenth more tests than tests/budget.toml allows, or compiles a tenth more object
+files. It does not compare times, since these depend on the machine.
 """
 
 from __future__ import annotations

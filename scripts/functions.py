@@ -1,9 +1,9 @@
-"""The table of MPI functions: out of the standard's machine-readable form (pympistandard) and mpi/functions.toml, which
-says who carries what. Writes mpi/functions.def.
+"""Writes the table of MPI functions, mpi/functions.def, out of the standard's machine-readable form (pympistandard) and
+mpi/functions.toml, which says what serves each function.
 
-    functions.py           writes it
-    functions.py --check   fails when it is not what the data ask for, or a header of a host on this machine declares a
-                           function that neither knows
+    functions.py           writes the table
+    functions.py --check   fails if the table differs from what this would write, or if a header of a host on this machine
+                           declares a function that neither source knows
 
 Needs pympistandard (requirements/main.txt); builds do not, since what it writes is committed.
 """
@@ -49,7 +49,7 @@ def forms(name: str) -> tuple[str, str, str]:
 
 
 def fits(rule: str, name: str) -> bool:
-    """Whether a rule of the table, which may have several lines, is about the name."""
+    """Whether a rule of functions.toml, a regular expression that may have several lines, matches the name."""
     return bool(re.fullmatch(rule.replace("\n", ""), name))
 
 
@@ -58,7 +58,7 @@ def fits(rule: str, name: str) -> bool:
 
 @dataclass
 class Prototype:
-    """As in C: declarations of parameters, arrays as pointers, and their names."""
+    """A C prototype: the result, the declarations of the parameters (arrays as pointers) and their names."""
 
     result: str
     parameters: list[str]
@@ -66,7 +66,7 @@ class Prototype:
 
     @classmethod
     def of(cls, result: str, parameters: str) -> Prototype:
-        """Of a declaration's text."""
+        """Makes a prototype out of the text of a declaration."""
         texts = [] if parameters == "void" else parameters.split(", ")
         declared = [
             re.sub(
@@ -82,7 +82,7 @@ class Prototype:
 
 @functools.cache
 def kinds() -> dict[str, list[dict]]:
-    """What the standard says of the parameters that a function has in C, by its name in lower case."""
+    """The standard's description of each function's C parameters, by the function's name in lower case."""
     all_of_them = json.loads(files("pympistandard").joinpath("data/apis.json").read_text())
     return {
         name.removeprefix("mpi_"): [p for p in of["parameters"] if "c_parameter" not in p["suppress"]]
@@ -111,13 +111,13 @@ def prototypes() -> dict[str, Prototype]:
 
 
 def fields(side: Side) -> str:
-    """A side as its initializer."""
+    """The C++ initializer of a side (SideRoles)."""
     order = ("buffer", "count", "type", "partner", "tag", "lists", "typed", "root_only")
     return "{" + ", ".join(f".{key} = {side[key]}" for key in order if key in side) + "}"
 
 
 def sides(parameters: list[dict]) -> tuple[Side, Side]:
-    """What a call sends and what it receives: positions of buffer, count and type, and with whom."""
+    """The two sides of a call, what it sends and what it receives: positions of buffer, count, type, partner and tag."""
     sends: Side = {}
     receives: Side = {}
     buffers: list[int] = []
@@ -204,7 +204,7 @@ class Row:
     served: str = ""  # the file and the function that serve it
 
     def line(self) -> str:
-        """In functions.def."""
+        """The function's line in functions.def."""
         parameters = "(" + (", ".join(self.prototype.parameters) or "void") + ")"
         served = [self.served] if self.served else []
         words = [self.name, self.prototype.result, parameters, self.kind, *served, *self.words]
@@ -212,12 +212,12 @@ class Row:
 
 
 def macro_of(name: str, family: dict) -> str:
-    """Of what every host has."""
+    """The macro for a function that every host has."""
     return "COLLECTIVE" if name in family.get("collectives", {}) else "OURS"
 
 
 def own_rows(data: dict) -> Iterator[Row]:
-    """Functions that Nearfield has a version of, each large-count form behind its int form."""
+    """Rows of the functions that Nearfield defines; each large-count form follows its int form."""
 
     def rows(name: str, family: dict, optional: bool, by: str) -> Iterator[Row]:
         for suffix in ("", "_c") if f"{name}_c" in prototypes() else ("",):
@@ -247,7 +247,7 @@ def own_rows(data: dict) -> Iterator[Row]:
 
 
 def rows_of(data: dict) -> list[Row]:
-    """All, in the order of their numbers (mpi/numbers.hpp)."""
+    """Rows of all functions, in the order of their numbers (mpi/numbers.hpp)."""
     found = list(own_rows(data))
     own = {row.name for row in found}
     for name, prototype in sorted(prototypes().items(), key=lambda item: item[0].removesuffix("_c")):
@@ -326,7 +326,7 @@ def generate(data: dict) -> str:
 
 
 def unknown_to(rows: list[Row], data: dict) -> set[str]:
-    """Functions that headers of this machine declare, which may block, and which the table has not."""
+    """Functions that headers of this machine declare and the table lacks, although they may block."""
     known = {row.name for row in rows}
     found = set()
     for header in filter(Path.exists, HEADERS):

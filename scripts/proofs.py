@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Models of the protocols (tests/engine/model) are proofs: tests/engine/model/proofs.json says what each has explored, and
-on which sources. They need the engine compiled once more, so they run when those sources have changed.
+"""Runs the models of the protocols (tests/engine/model), which are proofs. tests/engine/model/proofs.json records what each proof
+explored, and a digest of its sources. Proofs compile the engine once more, so they run only if their sources have changed.
 
     proofs.py --check             fails when sources have changed and the proofs have not been renewed; runs nothing
     proofs.py --rerun [NAME ...]  runs proofs and compares what they explore with the record
     proofs.py --renew [NAME ...]  runs proofs and records what they explore
 
-NAME is a protocol, such as windows; without one, those whose sources have changed; --all: every one. --rerun fails for a
-proof that does not hold, and also for one that holds and has not been renewed.
+NAME is a protocol, such as windows. Without a name, the proofs whose sources have changed run; with --all, all of them. --rerun
+fails if a proof does not hold, explores something else than the record says, or has sources that the record does not have yet.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ TOKENS = re.compile(
 
 # ---------------------------------------------------------------- sources
 def files_of(names: tuple[str, ...]) -> list[Path]:
-    """The files that are named, and those of the folders that are."""
+    """The files among `names`, and all files in the folders among them."""
     files: set[Path] = set()
     for name in names:
         path = ROOT / name
@@ -105,7 +105,7 @@ def files_of(names: tuple[str, ...]) -> list[Path]:
 
 
 def digest(files: list[Path]) -> str:
-    """Of the files' names and tokens: neither comments nor their format."""
+    """A digest of the files' names and tokens. Comments and format do not change it."""
     found = hashlib.sha256()
     for path in files:
         tokens = (match["kept"] for match in TOKENS.finditer(path.read_text()))
@@ -136,7 +136,7 @@ def unclaimed() -> list[str]:
 
 # ---------------------------------------------------------------- what is explored
 def explored(report: dict) -> dict[str, list[str]]:
-    """Per proof, what its explorations were, from GoogleTest's report; those of one kind are one line."""
+    """For each proof, lines on its explorations, from GoogleTest's report; explorations of one kind share a line."""
     proofs = {}
     for suite in report["testsuites"]:
         for test in suite["testsuite"]:
@@ -179,7 +179,7 @@ def build(directory: Path, protocols: list[str]) -> None:
 
 
 def run(directory: Path, protocol: str) -> dict[str, list[str]] | None:
-    """What its proofs have explored; nothing if one of them does not hold."""
+    """Runs a protocol's proofs. Returns what they have explored; None if one of them does not hold."""
     begin = time.monotonic()
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         command = [

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/reference between their marks, from what the code is compiled from.
+"""Writes the tables of docs/reference between their marks, from the sources.
 
     reference.py           writes them
     reference.py --check   fails when a page is not what its sources say
@@ -111,11 +111,11 @@ def words_of(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def carried() -> list[str]:
+def served() -> list[str]:
     """Functions that Nearfield has a version of. Families of one text share a line; large-count forms are not named."""
     lines: dict[tuple[str, str, int], list[str]] = {}
     for family in carriers()["families"]:
-        texts = family["carried"], family["host"]
+        texts = family["served"], family["host"]
         names = [*family.get("by_hand", "").split(), *family.get("functions", {})]
         of_forms = zip(*(forms(name) for name in family.get("collectives", [])), strict=True)
         for form, group in enumerate([*([names] if names else []), *of_forms]):
@@ -123,11 +123,11 @@ def carried() -> list[str]:
             apart = form if isinstance(texts[1], list) else -1
             lines.setdefault((what or "nothing", host, apart), []).extend(group)
     rows = [[words_of(names), what, host] for (what, host, _), names in lines.items()]
-    return table(["functions", "carried", "to the host"], rows)
+    return table(["functions", "served", "to the host"], rows)
 
 
 def passed_on() -> list[str]:
-    """Functions that may block in the host, by why. Raises ValueError for a name without a rule."""
+    """Functions that may block in the host, by the reason why they are the host's. Raises ValueError for a name without a rule."""
     rules = carriers()["passed_on"]
     text = (ROOT / "mpi/functions.def").read_text()
     names = re.findall(r"^BLOCKING\((\w+), \w+,", text, re.MULTILINE)
@@ -158,7 +158,7 @@ def c_api() -> list[str]:
 
 
 def split(arguments: str) -> list[str]:
-    """At commas outside of parentheses; a function pointer becomes its name."""
+    """Splits arguments at their commas; a function pointer is replaced by its name first."""
     arguments = re.sub(r"\w+ \(\*(\w+)\)\([^)]*\)", r"x \1", arguments)
     return [] if arguments.strip() == "void" else arguments.split(",")
 
@@ -169,7 +169,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "settings for developers": lambda: settings_of(False),
     "statistics": statistics,
     "reasons": reasons,
-    "carried": carried,
+    "served": served,
     "passed on": passed_on,
     "functions": c_api,
 }

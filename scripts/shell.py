@@ -1,4 +1,4 @@
-"""Writes what shells and `man` have of the command: packaging/shell/nearfield.1 and completions. --check: fails where they differ."""
+"""Writes the man page (packaging/shell/nearfield.1) and the shells' completions. --check: fails if the stored files differ."""
 
 import argparse
 import sys
@@ -18,13 +18,13 @@ PARSERS = make_parser(NAMES)[1]
 
 
 def escaped(text: str) -> str:
-    """As roff prints it: a period or a quote that begins a line is a command."""
+    """Escapes text for roff, where a period or a quote that begins a line is a command."""
     lines = text.replace("\\", "\\e").replace("-", "\\-").splitlines()
     return "\n".join(f"\\&{line}" if line[:1] in ".'" else line for line in lines)
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """What its help lists."""
+    """The options that a parser's help lists."""
     return [one for one in parser._actions if one.help != argparse.SUPPRESS and one.dest != "help"]
 
 
@@ -40,9 +40,7 @@ def described(action: argparse.Action) -> str:
 def manual() -> str:
     """nearfield.1"""
     text = f'.TH NEARFIELD 1 "" "Nearfield {__version__}" "User Commands"\n'
-    text += (
-        ".SH NAME\nnearfield \\- makes MPI fast inside a node, under unmodified programs and MPI libraries\n"
-    )
+    text += ".SH NAME\nnearfield \\- makes MPI faster inside a node, under unmodified programs and MPI libraries\n"
     text += ".SH SYNOPSIS\n\\fBnearfield run\\fR [OPTIONS] \\fImpiexec \\-n 4 ./program\\fR\n.br\n"
     text += "\\fBnearfield\\fR \\fISUBCOMMAND\\fR [OPTIONS] ...\n.SH SUBCOMMANDS\n"
     for name in NAMES:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Pairs of releases and acquires. Each has `SYNC: name` in a comment on its line, or in one right above its statement; both of a pair
-have the same name.
+"""Checks pairs of releases and acquires. Each has `SYNC: name` in a comment on its line, or in a comment right above its statement; the
+release and its acquires have the same name.
 
     sync_pairs.py            fails for a name without a release or without an acquire, and for ordered accesses without a name in
                              folders that have names throughout
@@ -59,7 +59,7 @@ NEAR = 4  # lines of a statement, at most
 
 @dataclass
 class Found:
-    """Where the accesses of each name are, and those without a name."""
+    """The places of the accesses of each name, and of those without a name."""
 
     releases: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     acquires: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))

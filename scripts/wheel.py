@@ -1,9 +1,9 @@
-"""Builds the wheel, looks whether it runs where its name says, and gives it that name.
+"""Builds the wheel, checks that it runs on all systems that its platform tag promises, and names it by that tag.
 
 python3 scripts/wheel.py [--aarch64] [--build DIRECTORY] [--out DIRECTORY]
 
---aarch64 cross-compiles (cmake/aarch64.cmake). Below --build is what has been compiled before; a build of the preset `release`
-will do. Needs pip, wheel and pyelftools, and scikit-build-core, or the index that pip has.
+--aarch64 cross-compiles (cmake/aarch64.cmake). --build names a build directory whose objects are reused; one of the preset `release`
+will do. Needs pip, wheel and pyelftools; also scikit-build-core, unless pip can fetch it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def objects_of(wheel: Path) -> Iterator[tuple[str, ELFFile]]:
 
 
 def complaints(wheel: Path) -> list[str]:
-    """What keeps it from running on every system with that C library, or makes it larger than it has to be."""
+    """Texts on what prevents the wheel from running on every system with that C library, or makes it needlessly large."""
     found = [] if wheel.stat().st_size <= MOST else [f"{wheel.name} has {wheel.stat().st_size} bytes"]
     for name, elf in objects_of(wheel):
         found += [f"{name}: {why}" for why in _complaints_about(elf)]

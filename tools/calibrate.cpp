@@ -30,7 +30,7 @@ namespace {
 using waiting::nanoseconds;
 
 struct Shared {
-  alignas(128) std::atomic<std::uint64_t> flag[64][16];  // one writer each, monotone
+  alignas(128) std::atomic<std::uint64_t> flag[64][16];  // monotone; one writer each, except of the gate for turns
   alignas(128) double result[16];
 };
 
@@ -48,7 +48,7 @@ void pin(int cpu) {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-// Runs `body(me)` in processes pinned to `cpus`; each result comes back.
+// Runs `body(me)` in one process for each of `cpus`, bound to that CPU. Returns their results.
 std::vector<double> run(Shared& shared, const std::vector<int>& cpus, const std::function<double(int)>& body) {
   std::memset(static_cast<void*>(&shared), 0, sizeof shared);
   for (std::size_t me = 0; me < cpus.size(); ++me) {
@@ -89,7 +89,7 @@ double line_time(Shared& shared, int me) {
   return median(rounds);
 }
 
-// The second process works on what the first has just written.
+// Returns the time that the second process needs to `work` on bytes that the first has just written.
 double after_writing(Shared& shared, int me, std::byte* source, std::size_t bytes, const std::function<void()>& work) {
   std::vector<double> rounds;
   for (std::uint64_t n = 1; n <= 60; ++n) {
@@ -118,20 +118,20 @@ double out_of_cache(std::byte* from, std::byte* to, std::size_t bytes) {
   return median(rounds);
 }
 
-// The way from the first CPU to another one.
+// A pair of CPUs: the first one and `cpu`.
 struct Way {
   int cpu;
   double line;        // ns
   bool shares_cache;  // the last-level one
 };
 
-// To as many of the others as take a tenth of a second, spread evenly.
+// Measures the line from the first CPU to at most 24 others, spread evenly; this takes about a tenth of a second.
 std::vector<Way> ways_to_others(Shared& shared, const std::vector<int>& cpus) {
   constexpr std::size_t most = 24;
   auto cache = [](int cpu) {
     machine::Cpus one{};
     one.allowed.bits.set(std::size_t(cpu));
-    return machine::shared_cache(one);
+    return machine::read_caches(one).shared_by(one);
   };
   std::vector<Way> ways;
   const std::size_t others = cpus.size() - 1, count = std::min(others, most);
@@ -143,7 +143,7 @@ std::vector<Way> ways_to_others(Shared& shared, const std::vector<int>& cpus) {
   return ways;
 }
 
-// Between caches, and within one where that is another state of the machine.
+// Stores the time of a line between caches; and that within a cache, if it is another state of the machine.
 void take_lines(Machine& machine, const std::vector<Way>& ways) {
   std::vector<double> within, between;
   for (const Way& way : ways) (way.shares_cache ? within : between).push_back(way.line);
@@ -151,7 +151,7 @@ void take_lines(Machine& machine, const std::vector<Way>& ways) {
   if (!between.empty() && !within.empty() && !like(median(within), machine.line)) machine.near = median(within);
 }
 
-// For each state of the machine, the way whose line is the most usual one.
+// Returns for each state of the machine the pair of CPUs whose line is nearest to the middle of the state.
 std::vector<Way> one_of_each_state(const std::vector<Way>& ways) {
   std::vector<double> lines;
   for (const Way& way : ways) lines.push_back(way.line);
@@ -162,24 +162,24 @@ std::vector<Way> one_of_each_state(const std::vector<Way>& ways) {
   return found;
 }
 
-// What bytes cost that change cores, in each state of the machine. `array`: shared.
-void learn_states(Machine& machine, Shared& shared, int first, const std::vector<Way>& ways, std::byte* array) {
+// Measures the cost of bytes that change cores, in each state of the machine.
+void learn_states(Machine& machine, Shared& shared, int first, const std::vector<Way>& ways) {
   machine::Cpus one{};
   one.allowed.bits.set(std::size_t(first));
-  const std::size_t span =
-      memory::span_for(machine::private_cache(one), machine::last_level_cache(), machine::cache_sharers(one));
+  const machine::Caches caches = machine::read_caches(one);
+  const std::size_t span = memory::span_for(caches.own, caches.largest, std::size_t(caches.neighbors.count()));
   auto& words = *reinterpret_cast<Calibration::ControlBlock*>(shared_bytes(sizeof(Calibration::ControlBlock)));
   auto& found = *reinterpret_cast<PairCosts*>(shared_bytes(sizeof(PairCosts)));
-  std::byte* const rooms = shared_bytes(span);
-  constexpr int attempts = 5;  // who shares its CPUs with other programs may give up
+  const std::span<std::byte> memory(shared_bytes(span), span);
+  constexpr int attempts = 5;  // a process gives up if other programs take its CPU
   for (const Way& way : one_of_each_state(ways)) {
     found = {};
     for (int i = 0; i < attempts && found.fill == 0; ++i) {
       std::memset(static_cast<void*>(&words), 0, sizeof words);
       run(shared, {first, way.cpu}, [&](int me) {
-        Calibration pair{words, array, {rooms, span}};
+        Calibration pair(words, memory.data());
         if (me == 1) pair.second();
-        else if (const auto costs = pair.first([](double) { return true; })) found = *costs;
+        else if (const auto costs = pair.first([&](double) { return memory; })) found = *costs;
         return 0.0;
       });
     }
@@ -233,7 +233,7 @@ Machine calibrate() {
                        })[1] /
                    double(2 * near);
   }
-  if (!ways.empty()) learn_states(machine, shared, cpus[0], ways, a);
+  if (!ways.empty()) learn_states(machine, shared, cpus[0], ways);
   std::byte *const from = shared_bytes(far), *const to = shared_bytes(far);
   machine.memory = run(shared, {cpus[0]}, [&](int) { return out_of_cache(from, to, far); })[0];
   const std::size_t workers = std::min<std::size_t>(cpus.size(), 16), part = far / workers / 4096 * 4096;
@@ -241,7 +241,7 @@ Machine calibrate() {
       run(shared, std::vector<int>(cpus.begin(), cpus.begin() + std::ptrdiff_t(workers)),
           [&](int me) { return out_of_cache(from + std::size_t(me) * part, to + std::size_t(me) * part, part); });
   machine.all_memory = *std::max_element(together.begin(), together.end()) / double(workers);
-  // Eight processes on one CPU meet again and again.
+  // The time of a turn: eight processes on one CPU meet again and again at a counter.
   constexpr int sharing = 8, meetings = 300;
   const auto turns = run(shared, std::vector<int>(sharing, cpus[0]), [&](int) {
     auto& gate = shared.flag[0][0];

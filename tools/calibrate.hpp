@@ -1,14 +1,14 @@
-// Measures the figures of this machine by processes on CPUs of their own, in about a second.
+// Measures the figures of this machine, by processes that are each bound to a CPU, in about a second.
 #pragma once
 #include "engine/machine/machine.hpp"
 
 namespace nearfield {
 
-// What only ranks can measure, they (what changes cores) or those of several nodes (the network), is kept as stored.
+// Keeps the stored figures of the network, and the costs of bytes that change cores in states that it does not measure.
 Machine calibrate();
 
-// Nanoseconds of a cache line one way between two different CPUs that this process may use, in some milliseconds; 0
-// where they did not meet within ten seconds.
+// Returns the nanoseconds that a cache line takes from one CPU to another, two that this process may use; 0 if this was
+// not measured within ten seconds. Takes some milliseconds.
 double measure_line(int first, int second);
 
 }  // namespace nearfield

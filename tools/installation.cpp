@@ -15,7 +15,7 @@
 namespace nearfield::tools {
 namespace {
 
-// Nothing is imported from the present directory (as by -P, which Python has from 3.11 on).
+// Makes Python import nothing from the current directory, as the option -P does from Python 3.11 on.
 constexpr const char* bootstrap =
     "import sys\n"
     "nearfields_command = sys.argv.pop(1)\n"
@@ -26,7 +26,7 @@ constexpr const char* bootstrap =
 // The Python package, relative to the directory of this program, and the libraries, relative to the package.
 struct Kind {
   const char *package, *libraries;
-  bool checkout = false;  // whose libraries are those of this build
+  bool checkout = false;  // the libraries are those of the build that this program belongs to
 };
 constexpr Kind kinds[] = {
     {"../lib*/python3*/*-packages/nearfield", "/lib"},     // by pip
@@ -39,7 +39,7 @@ constexpr Kind kinds[] = {
 
 std::string parent(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-// Of this program; links are followed.
+// Returns the path of this program, without symbolic links.
 std::string own_path() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
@@ -76,7 +76,7 @@ Installation find_installation() {
   return {};
 }
 
-// The interpreter that goes with the installation, else the first one in PATH; "" where there is none.
+// Returns the interpreter beside the installation, else the first one in PATH; "" if there is none.
 std::string interpreter(const Installation& own, const std::string& version) {
   const std::string here = parent(own_path());
   std::vector<std::string> places = {here + "/" + version, here + "/python3"};

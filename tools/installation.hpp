@@ -1,4 +1,4 @@
-// Where the parts of Nearfield are that the command needs, found from where its own program is.
+// Finds the libraries and the Python package that the command needs, by the path of its own program.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@ namespace nearfield::tools {
 
 std::string library_directory();  // NEARFIELD_LIBDIR, or that of the installation; "" where it is unknown
 
-// Becomes `nearfield WORDS...` in Python; says `otherwise` and ends where there is no Python. `words` end with null.
+// Executes `nearfield WORDS...` in Python. Without a Python, prints `otherwise` and exits. `words` end with null.
 [[noreturn]] void become_python(const std::vector<const char*>& words, const std::string& otherwise);
 
 }  // namespace nearfield::tools

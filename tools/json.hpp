@@ -1,4 +1,4 @@
-// What the programs here print for the command to read: one object, or one to a line.
+// Output of the programs here, which the command reads: one JSON object, or one on each line.
 #pragma once
 #include <cmath>
 #include <cstdio>
@@ -16,7 +16,7 @@ inline double rounded(double value, int digits) {
   return std::round(value * unit) / unit;
 }
 
-// At once, so that who reads sees it while this program goes on. What is no UTF-8 (the system's texts) is replaced.
+// Prints at once, since a reader may wait for it. Bytes of the system's texts that are not UTF-8 are replaced.
 inline void print(const Json& value, int indent = -1) {
   std::puts(value.dump(indent, ' ', false, Json::error_handler_t::replace).c_str());
   std::fflush(stdout);

@@ -1,18 +1,18 @@
-// nearfield-model predict OP RANKS SIZES [FILE]   what each algorithm is estimated to cost, one JSON line per cell
-// nearfield-model explain OP RANKS BYTES [FILE]   the same of one cell, and what is known of each algorithm; of a
-//                                                 message, and of what is made of them, the ways it may take
-// nearfield-model constants                       what estimates are made of and choices are made by, one JSON line
+// nearfield-model predict OP RANKS SIZES [FILE]   prints the estimate of each algorithm, one JSON line per cell
+// nearfield-model explain OP RANKS BYTES [FILE]   does so for one cell, with the properties of each algorithm; for
+//                                                 messages, and operations made of them, prints their protocols
+// nearfield-model constants                       prints the constants of estimates and of the choice, one JSON line
 //                                                 each
-// nearfield-model states                          the states of a machine (engine/machine/states.hpp) out of lines on
-//                                                 its standard input, in ns, one JSON line each
+// nearfield-model states                          reads times of a cache line, in ns, and prints the states of the
+//                                                 machine (engine/machine/states.hpp), one JSON line each
 // nearfield-model calibrate                       measures this machine's figures in about a second and stores them
-// nearfield-model lines CPU-CPU...                nanoseconds of a cache line one way between the CPUs of each pair
-//                                                 (0: not measured), one JSON line each
-// nearfield-model set NAME=NUMBER...              stores figures of this machine beside those that are known
-// nearfield-model plan ranks=N [NAME=VALUE...]    the memory of a node (plan.cpp)
+// nearfield-model lines CPU-CPU...                measures the ns of a cache line one way between the CPUs of each
+//                                                 pair (0: not measured), one JSON line each
+// nearfield-model set NAME=NUMBER...              stores figures of this machine; the other stored ones stay
+// nearfield-model plan ranks=N [NAME=VALUE...]    prints the memory that a node needs (plan.cpp)
 //
-// RANKS and SIZES are lists separated by commas; 64x96 are 64 nodes of 96 ranks each. Without FILE: the stored figures,
-// or the built-in ones. What stores prints the file's name.
+// RANKS and SIZES are lists separated by commas; 64x96 are 64 nodes of 96 ranks each. FILE has the machine's figures;
+// default: the stored figures, or the built-in ones. Commands that store figures print the name of the file.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -81,7 +81,7 @@ void print_prediction(const team::Shape& shape, const collectives::Call& call) {
          {"behind", behind}});
 }
 
-// Every row of the table: whether it applies, what it costs, and how much of that does not depend on the length.
+// Describes every row of the table: whether it applies, its estimate, and the part that does not depend on the length.
 void print_rows(const team::Shape& shape, const collectives::Call& call) {
   const auto nothing = call_of(call.collective, "1");
   constexpr const char* reach[] = {"no", "send buffers", "receive buffers", "all buffers"};
@@ -98,10 +98,10 @@ void print_rows(const team::Shape& shape, const collectives::Call& call) {
 // ---------------------------------------------------------------- several nodes
 void print_prediction(const hierarchy::HierarchyShape& shape, const collectives::Call& call) {
   Json costs = Json::object();
-  const char* best = "host";  // carries what nothing here can
+  const char* best = "host";  // serves calls to which no row applies
   double least = hierarchy::impossible;
   for (const auto& row : hierarchy::rows_of(call.collective)) {
-    if (!row.run || !row.applies(shape, call)) continue;  // nobody can say what the host's own takes
+    if (!row.run || !row.applies(shape, call)) continue;  // the time of the host's own algorithm is not known
     const double cost = row.cost(shape, call);
     costs[row.name] = rounded(cost, 1);
     if (cost < least) best = row.name, least = cost;
@@ -123,7 +123,7 @@ void print_prediction(const hierarchy::HierarchyShape& shape, const collectives:
            {"node_byte", net.node_byte}}}});
 }
 
-// Nothing for a row that is not estimated by phases.
+// Returns empty phases for a row whose estimate has none.
 hierarchy::Phases phases_of(const hierarchy::HierarchyShape& shape, const hierarchy::HierarchyAlgorithm& row,
                             const collectives::Call& call) {
   if (row.cost == hierarchy::leader_cost) return hierarchy::leader_phases(shape, call);
@@ -164,14 +164,14 @@ int predict(const std::string& op, const std::string& ranks, const std::string& 
   return 0;
 }
 
-// Whether it is made of messages, or is one.
+// Returns whether the operation is a message, or is made of messages.
 bool is_of_messages(std::string_view op) {
   for (std::size_t c = collectives::collective_count; c < collectives::operation_count; ++c)
     if (op == collectives::name(collectives::Collective(c))) return true;
   return op == "message";
 }
 
-// How a record of several lines may be handed over.
+// Describes the ways to publish a record of several cache lines.
 Json publications() {
   Json all = Json::array();
   for (const messages::Publication& each : messages::publications)
@@ -179,7 +179,7 @@ Json publications() {
   return all;
 }
 
-// The ways that one message may take between ranks of a node, the first of which that has what it needs is taken.
+// Describes the protocols of a message. The first that fits is chosen; beyond copied_always a later one than `buffers`.
 int explain_messages(const std::string& op, const std::string& ranks, const std::string& bytes,
                      const Machine& machine) {
   const std::uint64_t length = std::strtoull(bytes.c_str(), nullptr, 10);
@@ -240,7 +240,7 @@ int print_constants() {
   for (const reach::MemoryMapper* const each : reach::mappers()) {
     const auto print_cost = [&](const char* what, double value, const char* about) {
       print_one(std::string("reach_") + each->name + "_" + what, "ns", value, std::string(each->name) + ": " + about,
-                "a usual machine; which way is best is tried");
+                "a usual machine; trials find the best way");
     };
     print_cost("access", each->costs.access, "a byte that is loaded and stored, or read by a call");
     print_cost("call", each->costs.call, "one access");
@@ -272,7 +272,7 @@ int print_lines(std::span<char*> pairs) {
     int first = -1, second = -1, length = 0;
     const bool whole = std::sscanf(pair, "%d-%d%n", &first, &second, &length) == 2 && !pair[length];
     if (!whole || !usable(first) || !usable(second) || first == second) {
-      std::fprintf(stderr, "%s is no pair of two CPUs out of %s\n", pair, allowed.list().c_str());
+      std::fprintf(stderr, "%s is not a pair of two CPUs out of %s\n", pair, allowed.list().c_str());
       return 2;
     }
     print({{"first", first}, {"second", second}, {"ns", rounded(measure_line(first, second), 1)}});
@@ -298,7 +298,7 @@ int set(std::span<char*> figures) {
     const char* const text = figure.c_str() + std::min(sign + 1, figure.size());
     const double value = std::strtod(text, &end);
     if (field == machine_fields().end() || end == text || *end || !(value >= 0) || std::isinf(value)) {
-      std::fprintf(stderr, "%s is no figure of a machine\n", figure.c_str());
+      std::fprintf(stderr, "%s is not a figure of a machine\n", figure.c_str());
       return 2;
     }
     field->value(machine) = value;
@@ -325,10 +325,11 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s\n", read.error().text.c_str());
       return 2;
     }
-    if (machine.cpus == 0) machine.cpus = machine::available_cpus().available();
-    if (machine.cache == 0) machine.cache = machine::last_level_cache();
-    if (machine.own == 0)
-      machine.own = argc == 6 ? machine.l2 : double(machine::private_cache(machine::available_cpus()));
+    const machine::Cpus cpus = machine::available_cpus();
+    const machine::Caches caches = machine::read_caches(cpus);
+    if (machine.cpus == 0) machine.cpus = cpus.available();
+    if (machine.cache == 0) machine.cache = double(caches.largest);
+    if (machine.own == 0) machine.own = argc == 6 ? machine.l2 : double(caches.own);
     return (command == "predict" ? predict : explain)(argv[2], argv[3], argv[4], machine);
   }
   std::fprintf(

@@ -1,5 +1,5 @@
-// Whether a launcher is asked for more ranks than Open MPI has slots for, which it refuses unless it is told to share
-// CPUs.
+// Lets Open MPI start more ranks than it has slots for. Without a setting that makes ranks share CPUs, its launcher
+// refuses that.
 #pragma once
 #include <sched.h>
 #include <unistd.h>
@@ -19,8 +19,8 @@ inline bool is_one_of(std::string_view word, std::initializer_list<std::string_v
   return false;
 }
 
-// The ranks that the command line of an mpiexec asks for, of all its programs together; 0 where it is none, does not
-// say how many, or says itself where they go. What stands behind a program's name is the program's.
+// Returns the ranks that the command line of an mpiexec asks for, of all its programs together; 0 if the command is no
+// mpiexec, does not name a number, or places the ranks itself. A second -n after a program's is that program's own.
 inline int ranks_asked_for(char** command) {
   std::string_view launcher = *command;
   launcher.remove_prefix(launcher.rfind('/') + 1);
@@ -37,7 +37,7 @@ inline int ranks_asked_for(char** command) {
       counted = true;
     }
   }
-  // Placement is said in front of a program or behind its number of ranks, and seldom among a program's own words.
+  // Options of placement stand before or after the number of ranks. Few programs have arguments of these names.
   for (char** word = command + 1; *word; ++word) {
     std::string_view option = *word;
     if (option.starts_with("--")) option.remove_prefix(1);
@@ -49,8 +49,8 @@ inline int ranks_asked_for(char** command) {
   return ranks;
 }
 
-// Whether somebody other than the command line has said how many ranks go where: by the launchers' variables or files,
-// or an allocation whose slots are not this machine's.
+// Returns whether something other than the command line places the ranks: variables or files of Open MPI, or a batch
+// system's allocation, which has other slots than this machine.
 inline bool placement_is_decided() {
   for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE",
                                "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"})
@@ -69,12 +69,14 @@ inline bool placement_is_decided() {
   return false;
 }
 
-// The slots that Open MPI counts on this machine by itself: cores, not their threads, among the CPUs that may be used.
-inline int slots_here() {
+// Returns whether Open MPI counts at least `wanted` slots on this machine: cores, not hardware threads, among the CPUs
+// that may be used. To read a core's file takes ten microseconds, so reading ends when enough cores have been found.
+inline bool has_slots(int wanted) {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return wanted <= 0;
   std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+  if (wanted > CPU_COUNT(&allowed)) return false;
+  for (int cpu = 0; cpu < CPU_SETSIZE && int(cores.size()) < wanted; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
     const std::string name = std::to_string(cpu);
     char threads[512] = "";
@@ -84,13 +86,13 @@ inline int slots_here() {
     if (file) std::fclose(file);
     cores.insert(known ? threads : name);
   }
-  return int(cores.size());
+  return int(cores.size()) >= wanted;
 }
 
-// Tells Open MPI, 4 and 5 by the name that each knows, to share CPUs where the command asks for more ranks than it
-// would start and nobody has said otherwise. Other launchers do not read that.
+// Sets the variables by which Open MPI 4 and 5 let ranks share CPUs, if the command asks for more ranks than there are
+// slots and nothing else decides about placement. Other launchers do not read these variables.
 inline void share_cpus_where_needed(char** command) {
-  if (ranks_asked_for(command) <= slots_here() || placement_is_decided()) return;
+  if (has_slots(ranks_asked_for(command)) || placement_is_decided()) return;
   setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
   setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);
 }

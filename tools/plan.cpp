@@ -1,18 +1,18 @@
-// nearfield-model plan ranks=N [NAME=VALUE...]   what Nearfield takes of a node's memory, where it should lie, what it
-//                                                is worth by the model; one JSON object
+// nearfield-model plan ranks=N [NAME=VALUE...]   prints one JSON object: the memory that Nearfield needs on a node,
+//                                                where it should lie, and what this gains by the cost model
 //
 //   ranks=N          processes on the node
-//   partners=N       ranks that each one sends to; unless given: all others
-//   collectives=0    none on arrays that peers do not reach
-//   long=0           nor messages that do not travel with their envelopes
-//   communicators=N  further ones of all ranks
-//   heap=BYTES, windows=BYTES, alloc-mem=BYTES    of one rank: the program's own; windows: one of them
-//   fastboxes=BYTES, copy-buffers=BYTES, control=BYTES    of one rank, as measured, instead of what is computed
-//   machine=FILE     unless given: this one
-//   calls=NAME:BYTES,...    collectives for which the model says what placement is worth
+//   partners=N       number of ranks that each rank sends to; default: all others
+//   collectives=0    the program calls no collectives on arrays that peers cannot reach
+//   long=0           the program sends no messages that are too long to travel with their envelopes
+//   communicators=N  number of further communicators of all ranks
+//   heap=BYTES, windows=BYTES, alloc-mem=BYTES    memory that the program itself allocates in one rank; windows: in one
+//   fastboxes=BYTES, copy-buffers=BYTES, control=BYTES    measured bytes of one rank, in place of computed ones
+//   machine=FILE     figures of a machine; default: this one
+//   calls=NAME:BYTES,...    collectives for which the model estimates what placement gains
 //
-// What a rank needs is not computed here: the allocations of a rank are made, with the engine's own sizes and its
-// arena, in a segment of this process. Where wishes lead to, and what fits, is the engine's as well (placement.hpp).
+// The bytes that a rank needs are not computed: this process makes the allocations of a rank in a segment of its own,
+// with the engine's sizes and arena. The engine also decides where a wished placement leads (placement.hpp).
 #include "tools/plan.hpp"
 
 #include <algorithm>
@@ -27,7 +27,6 @@
 #include "engine/base/toml.hpp"
 #include "engine/choosing/chooser.hpp"
 #include "engine/collectives/costs.hpp"
-#include "engine/creation/calibrating.hpp"
 #include "engine/creation/create.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/memory/copy_buffers.hpp"
@@ -143,17 +142,18 @@ Nodes nodes_of(const std::string& file) {
   return nodes;
 }
 
-// What is left open is filled in as a rank does (team/process.cpp).
+// Reads the machine. Figures that it lacks are filled in as a rank does it (engine/team/process.cpp).
 Machine machine_of(const std::string& file) {
   Machine machine;
   if (!file.empty()) machine = value_of(read_machine(file));
   else if (auto stored = read_stored_machine(stored_machine())) machine = *stored;
   const machine::Cpus cpus = machine::available_cpus();
+  const machine::Caches caches = machine::read_caches(cpus);
   if (machine.cpus == 0) machine.cpus = cpus.available();
-  if (machine.cache == 0) machine.cache = double(machine::last_level_cache());
-  if (machine.own == 0 && file.empty()) machine.own = double(machine::private_cache(cpus));
+  if (machine.cache == 0) machine.cache = double(caches.largest);
+  if (machine.own == 0 && file.empty()) machine.own = double(caches.own);
   if (machine.own == 0) machine.own = machine.l2;
-  const std::size_t sharing = file.empty() ? machine::cache_sharers(cpus) : std::size_t(machine.cores);
+  const std::size_t sharing = std::size_t(file.empty() ? caches.neighbors.count() : machine.cores);
   if (machine.span == 0)
     machine.span = double(memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), sharing));
   return machine;
@@ -161,13 +161,13 @@ Machine machine_of(const std::string& file) {
 
 // ---------------------------------------------------------------- what a rank needs
 
-// Rounds of oversubscribed teams do without, and those of two members but for long rooted ones.
+// Rounds of oversubscribed teams take no buffers of the span, nor do those of two members except in long rooted calls.
 bool takes_copy_buffers(const team::Shape& shape, const Asked& asked, std::size_t partners) {
   return (partners > 0 && asked.number("long", 1)) ||
          (asked.number("collectives", 1) && !shape.oversubscribed() && shape.size > 2);
 }
 
-// The parts of it, for people; sizes are the engine's.
+// Lists the parts of a rank's memory for people. The sizes are the engine's.
 Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) {
   Json all = Json::array();
   auto piece = [&](const char* name, Component component, const char* per, std::size_t each, std::size_t count) {
@@ -199,7 +199,7 @@ struct Needs {
   std::size_t segment = 0;  // pages of it, without windows and MPI_Alloc_mem
 };
 
-// By making the allocations. `leader`: the first rank.
+// Finds the bytes that a rank needs by making its allocations. `leader`: whether it is the first rank.
 Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, bool leader) {
   auto segment = value_of(memory::Segment::create(std::size_t{1} << 30));
   memory::Arena arena(segment, 0);
@@ -208,28 +208,20 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   };
   memory::Allowance collapsing;
   memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span), collapsing);
-  // Oversubscribed teams do not calibrate, and so set memory aside for it with every team.
-  auto make_team = [&](bool first) {
-    allocate(creation::block_bytes(leader, choosing::shared_configuration_bytes), page);
-    if (!leader || shape.size < 2 || !(first || shape.oversubscribed())) return;
-    const std::size_t words = value_of(arena.allocate_apart(creation::Calibrating::bytes(), page, Component::control));
-    span.put_back(span.take(1), 1);
-    span.rest();
-    arena.free(words);
-  };
+  auto make_team = [&] { allocate(creation::block_bytes(leader, choosing::shared_configuration_bytes), page); };
   const std::size_t teams = 1 + asked.number("communicators", 0);
   allocate(team::header_bytes, team::header_bytes);
-  make_team(true);
+  make_team();
   allocate(sizeof(messages::MessageMailbox), page);
   allocate(messages::transfers_at_once * sizeof(messages::Transfer), messages::line);
   for (std::size_t i = 0; i < partners; ++i)
     allocate(messages::bytes_of_fastbox(messages::fastbox_bytes(shape.size)), messages::line, Component::fastboxes);
-  for (std::size_t i = 1; i < teams; ++i) make_team(false);
+  for (std::size_t i = 1; i < teams; ++i) make_team();
   if (asked.number("collectives", 1) && shape.size > 1)
     for (std::size_t i = 0; i < teams; ++i)
       allocate(context::staging_bytes(shape.buffer_bytes), page, Component::copy_buffers);
   if (asked.has("windows")) {
-    make_team(false);  // a window has one of its own
+    make_team();  // a window has one of its own
     allocate(windows::words_bytes(shape.size), team::line);
   }
   if (takes_copy_buffers(shape, asked, partners)) span.put_back(span.take(1), 1);
@@ -243,8 +235,8 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
 
 // ---------------------------------------------------------------- what placement is worth
 
-// The same machine with its memory in that node. What one core alone copies does not depend on it: a core's misses
-// under way limit it, not the memory.
+// Returns the shape with all memory in that node. The time of a copy by one core alone stays: its outstanding cache
+// misses limit it, not the memory.
 team::Shape shape_in(const team::Shape& shape, const MemoryNode& node, const MemoryNode& figures) {
   team::Shape there = shape;
   const auto to = memory::bandwidth(node, node.cpus).value, from = memory::bandwidth(figures, figures.cpus).value;
@@ -255,7 +247,7 @@ team::Shape shape_in(const team::Shape& shape, const MemoryNode& node, const Mem
 struct Planner {
   Nodes nodes;
   team::Shape shape;
-  std::vector<memory::Vantage> ranks;  // each with the CPU that it is bound to, evenly over the node's
+  std::vector<memory::Vantage> ranks;  // each has a CPU; ranks are spread evenly over the node's CPUs
   Bytes bytes{};                       // of a rank
   const MemoryNode *home = nullptr, *fast = nullptr;
 
@@ -281,7 +273,7 @@ struct Planner {
       }
       ranks.push_back(from);
     }
-    // As the first rank sees it that has something faster than the memory beside it.
+    // `home` and `fast` are those of the first rank for which a node is faster than the memory beside it.
     for (const auto& from : ranks) {
       if (home && fast != home) break;
       home = node(order("local", from).asked[0]);
@@ -291,13 +283,13 @@ struct Planner {
     }
   }
 
-  // Of all ranks, what competes for the caches when bytes go through a component.
+  // Returns the bytes of all ranks that compete for the caches when data pass through a component.
   double footprint(Component component) const {
     double all = double(of(Component::fastboxes) + of(Component::copy_buffers));
     if (component != Component::fastboxes && component != Component::copy_buffers) all += double(of(component));
     return all * shape.size;
   }
-  // ns for a KiB that each rank puts in and another takes out, with that component in that node.
+  // Returns the ns in which a rank puts a KiB into the component and another takes it out, if it lies in that node.
   double transfer_time(Component component, const MemoryNode& node) const {
     constexpr double kib = 1024;
     const team::Shape there = shape_in(shape, node, figures());
@@ -307,14 +299,14 @@ struct Planner {
   const MemoryNode& figures() const { return nodes.figures < 0 ? *home : *node(nodes.figures); }
 };
 
-// What is worth most for its bytes comes first: Nearfield's own is written again and again, the program's once a call.
+// Components that gain most for their bytes come first: Nearfield's are rewritten often, the program's once a call.
 constexpr Component by_worth[] = {Component::fastboxes, Component::copy_buffers, Component::control,
                                   Component::windows,   Component::alloc_mem,    Component::heap};
 
 // Bytes that nodes still have.
 using Room = std::map<int, std::size_t>;
 
-// Takes `bytes` of every rank as the wish says. Whether all that it allows lies where it is asked for.
+// Places `bytes` of every rank as the wish asks. Returns whether all bytes that the wish covers fit where it asks for.
 bool take(const Planner& plan, const memory::Wish& wish, std::size_t bytes, Room& room) {
   const std::size_t wanted = std::min(wish.most, bytes);
   for (const auto& from : plan.ranks) {
@@ -329,7 +321,7 @@ bool take(const Planner& plan, const memory::Wish& wish, std::size_t bytes, Room
   return true;
 }
 
-// The most that fits of every rank alike where the word leads: all `bytes`, or whole mebibytes.
+// Returns how much of every rank's `bytes` fits into the node of the word, equally for all: all of it, or whole MiB.
 std::size_t fitting(const Planner& plan, const std::string& word, std::size_t bytes, const Room& room) {
   auto fits = [&](std::size_t some) {
     Room left = room;
@@ -362,7 +354,7 @@ Advice advise(const Planner& plan) {
     if (!bytes) continue;
     const bool streams = component != Component::control;
     const double slow = plan.transfer_time(component, *plan.home), quick = plan.transfer_time(component, *plan.fast);
-    // What stays in caches misses a line at a time. What is the program's stays where it is, unless it gains.
+    // Memory that stays in caches misses one line at a time, so latency counts. The program's moves only if it gains.
     const bool own = std::ranges::find(computed, component) != std::end(computed);
     std::string words = one_kind                         ? ""
                         : streams && quick < 0.99 * slow ? "bandwidth"
@@ -384,7 +376,7 @@ Advice advise(const Planner& plan) {
   return advice;
 }
 
-// Collectives with everything in one node or the other.
+// Estimates collectives with all memory in the one node, and in the other.
 Json worth(const Planner& plan, const Asked& asked) {
   Json cells = Json::array();
   if (!plan.home || plan.home == plan.fast || plan.shape.size < 2) return cells;

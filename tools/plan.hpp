@@ -1,5 +1,5 @@
 // The plan of a node's memory (plan.cpp).
 #pragma once
 
-// Prints it for the words behind argv[0]. Returns the exit status.
+// Prints the plan for the arguments argv[1] and up. Returns the exit status.
 int plan_memory(int argc, char** argv);

@@ -1,4 +1,4 @@
-// nearfield-probe: what this machine offers, as one JSON object on standard output. `nearfield info` renders it.
+// nearfield-probe: prints the properties of this machine as one JSON object. `nearfield info` shows them.
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -41,7 +41,7 @@ Json topology() {
           {"l3_groups", groups}};
 }
 
-// The nodes of memory, what the words of a placement lead to here, and what NEARFIELD_MEMORY asks for.
+// Describes the NUMA nodes, the node that each word of a placement stands for here, and what NEARFIELD_MEMORY asks for.
 Json placement() {
   const auto& nodes = machine::memory_nodes();
   if (!nodes) return {{"error", nodes.error().text}};
@@ -85,14 +85,14 @@ Json describe(const char* name, const char* about, const Result<void>& tried) {
           {"why", tried ? "tried with another process" : tried.error().text}};
 }
 
-// What the process that is to be reached tells the one that reaches it.
+// The process whose memory is probed writes this for the process that probes it.
 struct ProbedMemory {
   reach::Card card;
   reach::RemoteBuffer place;
   std::uint64_t address;
 };
 
-// Stores into `probed` by that way alone; what fails.
+// Stores a byte into `probed` by that way only. Returns the error; "" if the store succeeded.
 std::string use_way(const reach::MemoryMapper& way, reach::Peers& peers, const ProbedMemory& probed) {
   reach::Peer* peer = nullptr;
   for (int i = 0; i < 2000 && !(peer = peers.find(probed.card.address.identity())); ++i, usleep(1000))
@@ -113,7 +113,7 @@ std::string use_way(const reach::MemoryMapper& way, reach::Peers& peers, const P
   return "";
 }
 
-// Between this process and a forked one.
+// Tries way number w between this process and a forked one.
 Result<void> try_way(std::size_t w) {
   const reach::MemoryMapper& way = *reach::mappers()[w];
   const auto begin = [&](memory::Segment& segment) -> Result<std::unique_ptr<reach::Peers>> {
@@ -169,7 +169,7 @@ Result<void> try_way(std::size_t w) {
   return {};
 }
 
-// What counts as one of them for the user, and copy buffers, which work where segments do.
+// Describes the ways that users can name, and copy buffers, which work if segments can be mapped.
 Json all_ways() {
   Json all = Json::array();
   const Result<void> mapped = try_way(0);
@@ -200,7 +200,7 @@ Json pages() {
           {"collapse_why", collapse ? "" : collapse.error().text}};
 }
 
-// The figures that algorithms are chosen by; those that ranks have measured here, where they are stored.
+// Describes the figures by which algorithms are chosen: the stored ones, which ranks have measured, if there are any.
 Json figures() {
   auto stored = read_stored_machine(stored_machine());
   Machine machine = stored ? *stored : Machine{};

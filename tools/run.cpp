@@ -1,13 +1,14 @@
-// `nearfield run`: sets the environment and becomes the launcher. What takes a word or a file besides settings is
-// Python's (nearfield/commands/run.py), which comes back here, by `last`, when it has done its part. What is not
-// understood goes to Python, which says why. `exec` becomes one process of a job, which nobody watches.
+// `nearfield run`: sets the environment and executes the launcher. Options that are not settings (`--report`) are left
+// to Python (nearfield/commands/run.py), which calls `nearfield last` when it has done its part. So are wrong options,
+// since Python prints the error. `exec` executes one process of a job, without a watcher.
 //
 //   nearfield run ----- exec -----> launcher ........ ends
 //        \-- fork --> (gone)                            |
-//                \-- fork --> watcher, asleep ------> exec `nearfield afterwards`, where nothing was served
+//                \-- fork --> watcher, asleep ------> says why nothing was served (afterwards.cpp)
 //
-// So the launcher is what was started: its process, its parent, its terminal, signals and exit status. The watcher is
-// no child of it, and has a session of its own, so that neither a launcher nor the terminal meets it.
+// So the launcher has the process id, the parent, the terminal, the signals and the exit status of the command. The
+// watcher is not its child, since some programs (strace) end only when they have no children. It has a session of its
+// own, so that signals of the terminal do not reach it.
 #include "tools/run.hpp"
 
 #include <fcntl.h>
@@ -28,6 +29,8 @@
 #include <vector>
 
 #include "engine/base/early_settings.hpp"
+#include "engine/memory/descriptors.hpp"
+#include "tools/afterwards.hpp"
 #include "tools/installation.hpp"
 #include "tools/oversubscription.hpp"
 
@@ -56,7 +59,7 @@ char** arguments;  // behind `nearfield run`
   std::exit(2);
 }
 
-// `why`: where Python has nothing to say, or cannot be asked.
+// `why`: the error that is printed if there is no Python, or if Python has called us.
 [[noreturn]] void leave_to_python(const std::string& why) {
   if (!std::strcmp(asked, "last")) fail(why);
   std::vector<const char*> words = {asked};
@@ -72,7 +75,7 @@ std::string value_of(const char* variable) {
 
 void set(const char* variable, const std::string& value) { setenv(variable, value.c_str(), 1); }
 
-// Options become settings; the command line behind them.
+// Sets the variables of the options. Returns the command line that follows them.
 char** read_options() {
   char** rest = arguments;
   while (*rest && **rest == '-') {
@@ -93,12 +96,12 @@ char** read_options() {
   return rest;
 }
 
-// library_directory(), by a path that the loader takes for one.
+// Returns library_directory() if LD_PRELOAD can name files in it.
 std::string loadable_directory() {
   std::string directory = library_directory();
   if (directory.empty() || access((directory + "/libnearfield.so").c_str(), F_OK) != 0)
     leave_to_python("libnearfield.so is not in " + directory);
-  for (const char c : directory)  // the loader takes them for the end of a name
+  for (const char c : directory)  // blanks and colons separate names in LD_PRELOAD
     if (std::isspace(static_cast<unsigned char>(c)) || c == ':') leave_to_python("a blank or a colon in " + directory);
   return directory;
 }
@@ -119,7 +122,7 @@ std::string preload(const std::string& directory) {
   return names;
 }
 
-// Programs change their directory. `pattern`: where % is written twice.
+// Makes a path absolute, since programs change their directory. `pattern`: a % of the directory is written twice.
 void make_absolute(const char* variable, bool pattern) {
   const std::string file = value_of(variable);
   char here[PATH_MAX];
@@ -141,18 +144,8 @@ void keep_only(int kept) {
       if (each != kept) close(each);
 }
 
-bool somebody_was_served(const char* file) {
-  FILE* const words = std::fopen(file, "r");
-  if (!words) return true;  // the launcher could not be started
-  char line[1100];
-  bool served = false;
-  while (!served && std::fgets(line, sizeof line, words)) served = !std::strcmp(line, "served\n");
-  std::fclose(words);
-  return served;
-}
-
-// The wait status of a process that has ended and is no child of ours; -1 where the kernel does not tell: it does while
-// nobody has waited for the process (/proc), and from Linux 6.15 on behind its descriptor.
+// Returns the wait status of a process that has ended and is not our child; -1 if the kernel does not tell it. /proc
+// tells it until the parent has waited for the process; from Linux 6.15 on the process's descriptor does.
 int status_of(int process, pid_t id) {
   struct {
     std::uint64_t mask, group;
@@ -172,13 +165,13 @@ int status_of(int process, pid_t id) {
   return name_end && std::strncmp(name_end, ") Z", 3) == 0 && last ? std::atoi(last) : -1;
 }
 
-// As a shell has it.
+// Returns the exit status by which a shell would report this wait status.
 std::string shell_status(int status) {
   if (status < 0) return "-1";
   return std::to_string(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-// The file for what processes say of themselves; "" where nobody can watch.
+// Starts the watcher. Returns the file into which processes write their outcomes; "" if no watcher can be started.
 std::string report_afterwards(char** command) {
   std::string file = value_of("TMPDIR");
   if (file.empty()) file = "/tmp";
@@ -186,7 +179,7 @@ std::string report_afterwards(char** command) {
   const int descriptor = mkostemp(file.data(), O_CLOEXEC);
   if (descriptor < 0) return {};
   close(descriptor);
-  const int launcher = int(syscall(SYS_pidfd_open, getpid(), 0));
+  const int launcher = memory::descriptors::above_standard(int(syscall(SYS_pidfd_open, getpid(), 0)));
   if (launcher < 0) {  // Linux before 5.3
     unlink(file.c_str());
     return {};
@@ -208,15 +201,7 @@ std::string report_afterwards(char** command) {
     usleep(1000);
     status = status_of(launcher, id);
   }
-  if (somebody_was_served(file.c_str())) {
-    unlink(file.c_str());
-    _exit(0);
-  }
-  const std::string shown = shell_status(status);
-  std::vector<const char*> words = {"afterwards", file.c_str(), shown.c_str()};
-  for (char** word = command; *word; ++word) words.push_back(*word);
-  words.push_back(nullptr);
-  become_python(words, "nothing was served");
+  say_afterwards(file, shell_status(status), command);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 namespace nearfield::tools {
 
-// Does what `nearfield ASKED ARGUMENTS...` asks for and ends, or becomes another program. `asked`: run, exec, or last,
-// which is run where Python has done its part. `arguments` end with null.
+// Carries out `nearfield ASKED ARGUMENTS...`: executes another program, or exits with an error. `asked`: run, exec, or
+// last, by which Python calls back to start the launcher when its own part of `run` is done. `arguments` end with null.
 [[noreturn]] void run(const char* asked, char** arguments);
 
 }  // namespace nearfield::tools

@@ -1,14 +1,14 @@
-// nearfield-simulate RANKS SIZES [FILE] [warm|live] [SHIFT]   every order of alltoall in simulated caches
+// nearfield-simulate RANKS SIZES [FILE] [warm|live] [SHIFT]   runs every order of alltoall in simulated caches
 //
-// One JSON line per number of ranks, size and order: counts of one call of all ranks, after two calls to warm up.
-// Every rank has a core of its own. What is simulated is the rows' own order (orders/orders.hpp) and the parts that
-// their copies have (copying::parts_of), line by line; cores take turns by their own clocks.
+// Prints one JSON line per number of ranks, size and order: the counts of one call of all ranks, after two calls that
+// fill the caches. Every rank has a core of its own. The simulation runs the engine's orders (orders/orders.hpp) and
+// the parts of their copies (copying::parts_of), line by line; the core whose clock is lowest makes the next step.
 //
-//   warm   buffers are used for nothing else, as in benchmarks
-//   live   before each call ranks rewrite what they send, afterwards they read what they have received; that is not
-//          counted, but it decides what lies where (default)
-//   SHIFT  bytes by which each rank's buffers begin later than the one's before (default 0: all at the same place of
-//          huge pages)
+//   warm   the program does not touch the buffers, as in benchmarks
+//   live   ranks rewrite what they send before each call, and read what they have received after it (default). These
+//          accesses are not counted, but they decide in which caches lines lie
+//   SHIFT  bytes by which a rank's buffers lie further into their huge page than those of the rank before (default 0:
+//          all at the same place)
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ struct Layout {
   std::size_t recv(int rank) const { return send(rank) + stride; }
 };
 
-// One copy, line by line of its target.
+// A copy that is made line by line of its target.
 class Copying {
  public:
   Copying(const Layout& layout, int source, int destination, copying::Stores stores)
@@ -64,7 +64,7 @@ class Copying {
   std::size_t streams_from_;
 };
 
-// All ranks' copies, each rank's in its order; whoever is earliest by its clock makes the next line.
+// Makes the copies of all ranks, each rank's in its order. The rank whose clock is earliest copies the next line.
 void call(Caches& caches, const team::Shape& shape, const ExchangeRow& exchange, const Layout& layout) {
   const int p = shape.size, group = shape.group_size();
   const auto stores =
@@ -110,7 +110,7 @@ void simulate(const Machine& machine, int p, std::size_t block, bool live, std::
   constexpr std::size_t page = 2 << 20;
   Layout layout{block, (block * std::size_t(p) + page) / page * page, shift};
   if (double(layout.send(p)) / 64 > 3e8) {
-    std::fprintf(stderr, "%d ranks, %zu bytes: more lines than are worth simulating\n", p, block);
+    std::fprintf(stderr, "%d ranks, %zu bytes: too many cache lines to simulate\n", p, block);
     return;
   }
   for (const ExchangeRow& exchange : collectives::exchanges) {
@@ -176,8 +176,9 @@ int main(int argc, char** argv) {
     }
     machine = *read;
   }
-  if (machine.cpus == 0) machine.cpus = machine::available_cpus().available();
-  if (machine.cache == 0) machine.cache = double(machine::last_level_cache());
+  const machine::Cpus cpus = machine::available_cpus();
+  if (machine.cpus == 0) machine.cpus = cpus.available();
+  if (machine.cache == 0) machine.cache = double(machine::read_caches(cpus).largest);
   for (const std::size_t p : numbers(argv[1])) {
     if (p < 2 || double(p) > machine.cpus) {
       std::fprintf(stderr, "%zu ranks: simulated ranks have a core each, and the machine has %.0f\n", p, machine.cpus);

@@ -5,10 +5,10 @@
 //                           ) this program (
 //
 // It makes a TAP interface per port, which the caller moves into the node's namespace, and carries frames between them.
-// A frame leaves its node at the rate given, arrives at its destination at the same rate, and is under way for so long
-// in addition (0: no limit). Frames are those of up to 64 KiB that TCP hands to an interface that cuts them itself. The
-// last byte of an address is the port's number; other addresses are everybody's. Standard input: 'x' from now on
-// everything is lost, 'o' no longer, its end is ours.
+// A frame leaves its node at BITS_PER_SECOND (0: no limit), arrives at its destination at the same rate, and takes
+// NANOSECONDS in between. Frames have up to 64 KiB, since the interface says that it segments them itself (TSO). The
+// last byte of a MAC address is the port's number; frames with other addresses go to all ports. Standard input: after
+// 'x' all frames are lost, after 'o' none; this program ends at its end.
 #include <fcntl.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
@@ -32,9 +32,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr std::size_t header = 10;  // what the kernel puts before a frame: how to cut it (virtio_net_hdr)
+constexpr std::size_t header = 10;  // the kernel puts it before a frame: how to segment it (virtio_net_hdr)
 constexpr std::size_t address_bytes = 6;
-constexpr std::size_t most_queued = 4096;  // frames to a port; what comes on top is lost, as in a switch
+constexpr std::size_t most_queued = 4096;  // frames to a port; further ones are lost, as in a switch
 
 struct Frame {
   Clock::time_point due;
@@ -44,7 +44,7 @@ struct Frame {
 struct Port {
   int tap;
   Clock::time_point sent, received;  // until when its line is busy, either way
-  std::deque<Frame> queue;           // to it, by `due`
+  std::deque<Frame> queue;           // frames to this port, in the order of `due`
 };
 
 int open_tap(int number) {
@@ -108,7 +108,7 @@ class Wire {
     to.queue.push_back({to.received + delay_, {buffer_.data(), buffer_.data() + n}});
   }
 
-  // Hands over what is due; how long until more is.
+  // Delivers the frames that are due. Returns the time until the next one is.
   nanoseconds deliver() {
     auto left = nanoseconds::max();
     for (auto& port : ports_) {
@@ -135,7 +135,7 @@ class Wire {
 
 int main(int argc, char** argv) {
   if (argc != 4) return std::fprintf(stderr, "usage: nearfield-wire PORTS NANOSECONDS BITS_PER_SECOND\n"), 2;
-  // Ranks poll; what is due has to go first. Without the right to that the network is a little slower.
+  // Runs before ranks, which poll. Without the permission for this priority the network is a little slower.
   const sched_param priority{.sched_priority = 1};
   sched_setscheduler(0, SCHED_FIFO, &priority);
   Wire wire(std::atoi(argv[1]), nanoseconds(std::atoll(argv[2])), std::atof(argv[3]));

@@ -1,4 +1,4 @@
-// The functions of include/nearfield.h: arguments are judged, and what is thrown becomes a status and a text.
+// The functions of include/nearfield.h. They check their arguments and turn exceptions into a status and a text.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -59,7 +59,7 @@ ProcessGroup& of(nf_group* group) {
 
 void expect_rank(const ProcessGroup& group, int rank, const char* what) {
   if (rank < 0 || rank >= group.size()) [[unlikely]]
-    throw Failed(NF_INVALID, std::string(what) + " " + std::to_string(rank) + " is no rank of a group of " +
+    throw Failed(NF_INVALID, std::string(what) + " " + std::to_string(rank) + " is not a rank of a group of " +
                                  std::to_string(group.size()));
 }
 
@@ -158,8 +158,9 @@ NF_EXPORT int nf_join(int rank, int size, nf_exchange exchange, void* context, n
 NF_EXPORT int nf_close(nf_group* group) {
   return guarded([&] {
     if (!group) return;
-    if (state().forked.load(std::memory_order_relaxed)) throw Failed(NF_INVALID, "the group is the parent's");
-    expect(!of(group).busy(), "calls with a request are under way: wait for them first");
+    if (state().forked.load(std::memory_order_relaxed))
+      throw Failed(NF_INVALID, "the group belongs to the parent process");
+    expect(!of(group).busy(), "calls with a request are outstanding: wait for them first");
     const std::lock_guard lock(state().joining);
     delete &of(group);
   });

@@ -1,4 +1,4 @@
-// Why a call of the C API ends with an error.
+// Thrown where a call of the C API ends with an error.
 #pragma once
 #include <nearfield.h>
 

@@ -50,10 +50,10 @@ struct ProcessGroup::Card {
 
 std::unique_ptr<ProcessGroup> ProcessGroup::join(int rank, int size, team::Bootstrap& bootstrap) {
   if (size < 1 || rank < 0 || rank >= size)
-    throw Failed(NF_INVALID, "rank " + std::to_string(rank) + " of " + std::to_string(size) + " is none");
+    throw Failed(NF_INVALID, "rank " + std::to_string(rank) + " of " + std::to_string(size) + " does not exist");
   const std::lock_guard lock(state().joining);
   if (state().forked)
-    throw Failed(NF_INVALID, "this process was forked by one that has joined a group: it cannot join");
+    throw Failed(NF_INVALID, "this process was forked by a process that had joined a group, so it cannot join one");
   team::Process* own = nullptr;
   std::unique_ptr<ProcessGroup> group;
   try {
@@ -95,7 +95,7 @@ void ProcessGroup::meet(team::Bootstrap& bootstrap) {
     return;
   }
   if (!std::ranges::all_of(cards, [](const Card& card) { return card.room != 0; }))
-    throw Failed(NF_UNAVAILABLE, "a member belongs to three sets of processes already, none of which holds this group");
+    throw Failed(NF_UNAVAILABLE, "a member has already met three sets of processes, none of which contains this group");
   auto team = creation::create_team(process(), rank_, size_, bootstrap);
   if (!team) throw Failed(NF_UNAVAILABLE, team.error().text);
   auto messenger = messages::Messenger::create(**team, bootstrap, true);
@@ -114,7 +114,7 @@ void ProcessGroup::begin_progress_thread() {
   auto thread = std::make_unique<messages::ProgressThread>(process(), set_->messenger.get(), messages::Serves::always,
                                                            std::move(ranks));
   if (thread->start()) state().progress_thread = thread.release();
-  else log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: no thread can be had");
+  else log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: the thread could not be started");
 }
 
 void ProcessGroup::find_members() {
@@ -159,9 +159,9 @@ bool ProcessGroup::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> a
 
 void ProcessGroup::look_before_call() const {
   if (state().forked.load(std::memory_order_relaxed)) [[unlikely]]
-    throw Failed(NF_INVALID, "this process was forked by the member of the group: it is none");
+    throw Failed(NF_INVALID, "this process was forked by a member of the group and is not a member itself");
   if (broken()) [[unlikely]]
-    throw Failed(NF_BROKEN, "the group is broken since a call in it has failed: " + why_broken_);
+    throw Failed(NF_BROKEN, "the group is broken because a call in it has failed: " + why_broken_);
 }
 
 void ProcessGroup::break_off(const std::exception_ptr& why) {

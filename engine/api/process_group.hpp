@@ -3,12 +3,12 @@
 //   every member                              published to the others
 //   1. creation::create_team                  (creation/create.cpp draws it)
 //   2. allocates its ArrivalControlBlock
-//   3. exchanges a Card                       where that block is, which sets of processes it knows that all members
-//                                             belong to, a random number
-//   4. takes the first set that all know; else they make a set: one more team, and a messenger on it
+//   3. exchanges a Card                       offset of that block, ids of its process sets that contain all members,
+//                                             a random number
+//   4. takes the first set that all members have; if there is none, they make one
 //
-// Threads: `calls_` is held by collective calls, for their whole duration where they wait. Messages need no lock of
-// ours.
+// Threads: a collective call holds `calls_` while it is started, a blocking one until it returns. Messages need no lock
+// of the group.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -37,28 +37,28 @@ class ProcessGroup final : public team::TeamUser {
   int size() const { return size_; }
   void set_timeout(std::uint64_t nanoseconds) { timeout_.store(nanoseconds, std::memory_order_relaxed); }
   std::uint64_t timeout() const { return timeout_.load(std::memory_order_relaxed); }
-  // Whether calls that have been started are not complete, and may still come to that.
+  // Returns whether started calls are not finished and the group is not broken.
   bool busy() const { return started_.load(std::memory_order_relaxed) > 0 && !broken(); }
 
-  // All of these throw Failed, and what waits of the engine throw. `started`: nullptr: they return when all is done.
-  // Returns the algorithm of a call that is done; "": there is none.
+  // These throw Failed and what the engine's waits throw. `started`: gets the call; nullptr: the call blocks.
+  // collective() returns the algorithm of a complete call; "": none.
   const char* collective(const CollectiveCall& what, StartedCall** started);
   using FillIn = FunctionRef<void(messages::Edges& edges)>;
   void exchange(FillIn fill_in, StartedCall** started);
   void send(const void* data, std::size_t bytes, int target, int tag, StartedCall** started);
   void receive(void* room, std::size_t bytes, int source, int tag, nf_message* message, StartedCall** started);
 
-  // The set's messenger waits until done(); `awaited(member)`: whose death ends the wait. False: `limit` ns have
-  // passed, 0: the group's own.
+  // Waits until done(). `awaited(member)`: returns whether that member's death ends the wait. False: `limit` ns have
+  // passed; 0: the group's timeout.
   bool wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, std::uint64_t limit, const char* doing);
-  // Nobody can go on in this group: what has been thrown says why.
+  // Breaks the group: later calls in it fail for the reason `why`.
   void break_off(const std::exception_ptr& why);
   // The same, and rethrows it.
   [[noreturn]] void give_up(const std::exception_ptr& why);
   [[noreturn]] void give_up_late(std::uint64_t call, const std::string& doing);
-  int rank_of(int member) const;                                           // of the set; -1: of none
+  int rank_of(int member) const;                                           // `member` of the set; -1: not in the group
   bool broken() const { return broken_.load(std::memory_order_acquire); }  // SYNC: group-broken
-  // Throws Failed: the group is broken, or its process is another one.
+  // Throws Failed if the group is broken, or if this process is a child that the member has forked.
   void look_before_call() const;
 
   team::Process& process() const { return team_->process(); }
@@ -77,7 +77,8 @@ class ProcessGroup final : public team::TeamUser {
   void begin_progress_thread();
   bool abandoned() const override;
   void left() override {}
-  // Three contexts of messages: of the program's, of collectives that wait, and of those that overlap others.
+  // Message contexts: the program's messages have context_, blocking collectives the next number, overlapping ones the
+  // one after that.
   messages::Partners partners(bool overlapping) const {
     return {messenger(), members_, rank_, context_ + (overlapping ? 2 : 1)};
   }
@@ -95,7 +96,7 @@ class ProcessGroup final : public team::TeamUser {
   std::mutex calls_;
   std::atomic<std::uint64_t> timeout_{0};
   std::atomic<int> started_{0};
-  // The collective call that waits; 0: none. `blocked_since_`: when that was noticed first.
+  // Number of the collective call that waits; 0: none. `blocked_since_`: ns at which abandoned() first saw it.
   std::atomic<std::uint64_t> blocked_in_{0};
   mutable std::atomic<std::uint64_t> blocked_since_{0};
   std::atomic<bool> broken_{false};

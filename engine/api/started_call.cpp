@@ -13,10 +13,10 @@ void scale_result(const ProcessGroup& group, const CollectiveCall& what) {
 void judge(ProcessGroup& group, messages::ErrorKind error, int partner) {
   using messages::ErrorKind;
   if (error == ErrorKind::none) return;
-  if (error == ErrorKind::truncated) throw Failed(NF_TRUNCATED, "a message is longer than the room for it");
+  if (error == ErrorKind::truncated) throw Failed(NF_TRUNCATED, "a message is longer than its receive buffer");
   group.give_up(std::make_exception_ptr(
       error == ErrorKind::no_memory ? Failed(NF_NO_MEMORY, "out of memory")
-                                    : Failed(NF_BROKEN, partner < 0 ? "the other side of a message could not go on"
+                                    : Failed(NF_BROKEN, partner < 0 ? "the other side of a message could not continue"
                                                                     : "rank " + std::to_string(partner) +
                                                                           ", the other side of a message, could not "
                                                                           "go on")));

@@ -1,5 +1,4 @@
-// A call behind a request: a collective that the team's further contexts run, one that is made of messages, or a
-// message.
+// A call behind a request: a collective that a further context of the team runs, one made of messages, or a message.
 #pragma once
 #include <memory>
 #include <optional>
@@ -10,31 +9,33 @@ namespace nearfield::api {
 
 class StartedCall {
  public:
-  // `arrival`: the number of the collective call, 0: it is a message.
+  // `arrival`: number of the collective call; 0: a message.
   StartedCall(ProcessGroup& group, std::uint64_t arrival) : group_(group), arrival_(arrival) { group.count_started(1); }
   virtual ~StartedCall() { group_.count_started(-1); }
   StartedCall(const StartedCall&) = delete;
 
-  // Progresses everything, for up to so many nanoseconds, 0: once; whether it is done. Throws what waits throw.
+  // Progresses everything for up to `nanoseconds`; 0: once. Returns whether the call is complete. Throws what waits
+  // throw.
   bool test(std::uint64_t nanoseconds);
-  // Until it is done. `limit`: ns, 0: the group's. Throws what waits throw; then nothing of it is under way any more.
+  // Waits until the call is complete. `limit`: ns; 0: the group's timeout. Throws what waits throw, after abandoning
+  // the call.
   void wait(std::uint64_t limit);
-  // pre: done. Throws why it has failed.
+  // pre: complete. Throws if the call has failed.
   virtual void finish(nf_message* message) = 0;
 
  protected:
   virtual bool complete() const = 0;
-  virtual bool awaits(int) const { return false; }  // that member of the set
-  virtual void abandon() = 0;                       // until nothing is under way. pre: the group is broken
+  virtual bool awaits(int) const { return false; }  // whether that member of the set may have to act
+  virtual void abandon() = 0;                       // ends what is under way. pre: the group is broken
   ProcessGroup& group_;
 
  private:
-  // False: it is not done within `limit` ns, 0: the group's.
+  // False: not complete within `limit` ns; 0: the group's timeout.
   bool wait_for(std::uint64_t limit);
   const std::uint64_t arrival_;
 };
 
-// By the algorithms of a collective.
+// A collective that an algorithm runs in a further context.
 class QueuedCollective final : public StartedCall {
  public:
   QueuedCollective(ProcessGroup& group, std::uint64_t arrival, const CollectiveCall& what,
@@ -50,7 +51,7 @@ class QueuedCollective final : public StartedCall {
   choosing::QueuedCall call_;
 };
 
-// Of one rank: it was done when it was started.
+// A collective of a group of one rank: it is complete when it is started.
 class DoneAtOnce final : public StartedCall {
  public:
   using StartedCall::StartedCall;
@@ -86,9 +87,9 @@ class StartedMessage final : public StartedCall {
   void abandon() override { group_.messenger().abandon(request); }
 };
 
-// Whether a member's blocks of an average are to be scaled, and that.
+// Scales this member's result if the operator is an average.
 void scale_result(const ProcessGroup& group, const CollectiveCall& what);
-// What has become of messages, with that rank; -1: with several. Throws Failed.
+// Throws Failed for an error, which breaks the group unless it is a truncation. `partner`: rank; -1: several.
 void judge(ProcessGroup& group, messages::ErrorKind error, int partner);
 void tell(const messages::Request& request, nf_message* message);
 

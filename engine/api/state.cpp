@@ -25,8 +25,7 @@ Settings settings(std::unique_ptr<const choosing::Tuned>& tuned) {
     if (found) tuned = std::make_unique<const choosing::Tuned>(std::move(*found));
     else complaints += "NEARFIELD_CHOOSE=file: " + found.error().text + "\n";
   }
-  if (!complaints.empty())
-    throw Failed(NF_INVALID, "a setting cannot be honoured; correct it or unset it. " + complaints);
+  if (!complaints.empty()) throw Failed(NF_INVALID, "a setting is not valid; correct it or unset it. " + complaints);
   if (!read.enabled) throw Failed(NF_UNAVAILABLE, "NEARFIELD=off");
   return read;
 }

@@ -1,4 +1,4 @@
-// All that libnearfield-engine.so remembers of the process: one object. It is never destroyed, since threads and
+// The state that libnearfield-engine.so keeps for the process: one object. It is never destroyed, since threads and
 // handlers of exit() outlive main.
 #pragma once
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace nearfield::api {
 
-// Processes that have met, and the messenger between them. Every group is within one of these sets. A set stays for
-// good, for groups of the same processes that come later.
+// Processes that share memory, and their messenger. Every group lies within a set. Sets are kept for later groups of
+// the same processes.
 struct ProcessSet {
   std::uint64_t id = 0;  // equal on its members, different from those of other sets
   std::unique_ptr<team::Team> team;
@@ -23,11 +23,11 @@ struct ProcessSet {
 struct LibraryState {
   Globals engine;
   std::atomic<bool> forked{false};  // state.cpp: this process is a child of the one that joined
-  std::mutex joining;               // held by who joins or closes
+  std::mutex joining;               // held while a group is joined or closed
   team::Process* process = nullptr;
   std::vector<std::unique_ptr<ProcessSet>> sets;
   messages::ProgressThread* progress_thread = nullptr;  // process_group.cpp; none, unless NEARFIELD_PROGRESS=thread
-  // nf_set_look(); `interrupted`: it has ended a wait of a call that has not returned yet
+  // The function and argument of nf_set_look(). `interrupted`: look() has ended a wait whose call has not returned yet.
   std::atomic<void (*)(void*, int*)> look{nullptr};
   std::atomic<void*> look_context{nullptr};
   std::atomic<bool> interrupted{false};
@@ -37,10 +37,10 @@ LibraryState& state() noexcept;
 // This process's part of the engine, made at the first call. Throws Failed. pre: `joining` is held.
 team::Process& process();
 
-// Calls the program's look. Throws Failed where that ends the wait.
+// Calls the program's `look`. Throws Failed if that ends the wait.
 void look_around();
 
-// Of a wait: whether it is over, at most every so often. `limit`: ns from its start, 0: none.
+// Checks now and then whether a wait has to end. `limit`: ns from its start; 0: none.
 class Watch {
  public:
   explicit Watch(std::uint64_t limit) : limit_(limit) {}

@@ -1,4 +1,4 @@
-// Types and operators of the C API as those of the kernels.
+// Maps types and operators of the C API to those of the kernels.
 #pragma once
 #include <nearfield.h>
 
@@ -11,7 +11,7 @@ namespace nearfield::api {
 // Bytes of an element. Throws Failed: there is no such type.
 std::size_t bytes_of(nf_type type);
 
-// A call of the engine, and what is done to its result where the operator is an average.
+// A call of the engine. `averages`: it sums, and scale_result() divides the sums.
 struct CollectiveCall {
   collectives::Call call;
   bool averages = false;

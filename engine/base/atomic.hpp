@@ -1,5 +1,5 @@
-// The type of words that processes share. Models of the protocols run the engine with another one, which asks an
-// explorer before each access (tests/engine/model).
+// The type of words that processes share. Tests that model the protocols (tests/engine/model) replace it by a type that
+// asks their scheduler, the explorer, before each access.
 #pragma once
 #include <atomic>
 

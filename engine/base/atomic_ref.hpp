@@ -1,5 +1,5 @@
-// Atomic operations on words that the program declares, and the fence of all memory. As with Atomic, models of the
-// protocols have their own (atomic.hpp).
+// Atomic operations on words that the program declares, and a full memory fence. The models of the protocols replace
+// both, as they replace Atomic (atomic.hpp).
 #pragma once
 #include <atomic>
 
@@ -12,7 +12,7 @@ inline void full_fence() { testing::fence_process(); }
 #else
 template <class T>
 using AtomicRef = std::atomic_ref<T>;
-#ifdef __SANITIZE_THREAD__  // it knows no fences
+#ifdef __SANITIZE_THREAD__  // ThreadSanitizer does not understand fences
 inline void full_fence() {
   std::atomic<int> word{0};
   word.exchange(1, std::memory_order_seq_cst);  // SYNC: full-fence

@@ -7,12 +7,12 @@
 
 namespace nearfield {
 
-// The rank whose value counts in a communicator.
+// Whose value of a setting counts in a communicator.
 enum class Decides : unsigned char {
-  each_rank,
-  any_rank,    // off in one rank is off in all
-  first_rank,  // of the communicator, which publishes it (creation/create.cpp)
-  the_heap,    // of each rank, before anything else runs
+  each_rank,   // each rank follows its own
+  any_rank,    // if it is off in one rank, it is off in all
+  first_rank,  // that of the communicator's first rank, which publishes it (creation/create.cpp)
+  the_heap,    // each rank's heap follows its own, before anything else runs
 };
 
 struct SettingText {
@@ -23,6 +23,11 @@ struct SettingText {
 };
 
 namespace early {
+
+inline bool is_off(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text && (!std::strcmp(text, "off") || !std::strcmp(text, "0"));
+}
 
 // In the order of LogLevel.
 inline constexpr const char* log_levels[] = {"off", "error", "warn", "info", "debug"};
@@ -49,39 +54,39 @@ inline constexpr SettingText outcome{
 inline constexpr SettingText libraries{"NEARFIELD_LIBDIR", "", Decides::each_rank,
                                        "the directory of the libraries; default: beside libnearfield.so"};
 
-// Both are read before the first call of MPI, when its functions are bound.
+// The next two are read before the first call of MPI, when the functions of MPI are bound.
 inline constexpr SettingText record{
     "NEARFIELD_RECORD", "", Decides::each_rank,
-    "a directory, in which each rank records its MPI calls by place, communicator and length. `nearfield "
-    "run --report` sets it and makes a page of the files"};
+    "a directory in which each rank records its MPI calls by place, communicator and length. `nearfield run "
+    "--report` sets it and makes a page of the files"};
 inline constexpr SettingText trace{
     "NEARFIELD_TRACE", "", Decides::each_rank,
-    "a file for each rank, in which it writes its last calls one by one, for Chrome and Perfetto; at most "
-    "65536 of a thread. `%r` is the rank, `%p` the process, `%h` the host; the path needs `%r` or `%p`"};
+    "a file for each rank, in which the rank writes its last calls one by one, for Chrome and Perfetto; at most "
+    "65536 for each thread. `%r` is the rank, `%p` the process, `%h` the host; the path needs `%r` or `%p`"};
 
 inline constexpr SettingText stats_file{
     "NEARFIELD_STATS_FILE", "", Decides::each_rank,
-    "a file for each rank, in which it writes its statistics as JSON at the end (`nearfield stats` and "
+    "a file for each rank, in which the rank writes its statistics as JSON at the end (`nearfield stats` and "
     "`nearfield plan --job` read them). `%r` is the rank, `%p` the process, `%h` the host; the path needs "
     "`%r` or `%p`. If it cannot be written, the log says why"};
 
 inline constexpr SettingText shm{"NEARFIELD_SHM", "on", Decides::each_rank,
-                                 "where /dev/shm has little room, memory that the host MPI creates there is a memfd, "
-                                 "so that it starts in containers "
-                                 "with 64 MB or less (docs/user/containers.md); `off`: it stays a file"};
+                                 "`on`: if /dev/shm has little room, memory that the host MPI creates there becomes a "
+                                 "memfd, so the host starts in containers with 64 MB or less "
+                                 "(docs/user/containers.md). `off`: it stays a file"};
 
 inline constexpr const char* heaps[] = {"shared", "off"};
 inline constexpr SettingText heap{
     "NEARFIELD_HEAP", "shared", Decides::the_heap,
-    "the heap that `nearfield run` preloads: `shared`, or `off` for the program's own. With "
-    "libnearfield-heap.so preloaded by hand, `off` switches it off. It switches itself off where address "
-    "space is limited (`ulimit -v`), vm.overcommit_memory is 2, /proc is missing, and under sanitizers, "
+    "`shared`: `nearfield run` preloads the shared heap. `off`: the program keeps its own allocator. If you "
+    "preload libnearfield-heap.so by hand, `off` switches it off. The heap switches itself off if address "
+    "space is limited (`ulimit -v`), vm.overcommit_memory is 2 or /proc is missing, and under sanitizers, "
     "Valgrind and musl"};
 
 inline constexpr SettingText heap_keep{
     "NEARFIELD_HEAP_KEEP", "", Decides::the_heap,
-    "freed bytes that the shared heap keeps for reuse, a plain number; default: 256 MiB, at most 1/16 of "
-    "memory"};
+    "how many freed bytes the shared heap keeps for reuse: a number without a unit; default: 256 MiB, at most "
+    "1/16 of memory"};
 
 // Accepts digits alone, while strtoull would accept more. Leaves `bytes` as it is if the text is wrong.
 inline bool read_bytes(const char* text, std::size_t& bytes) {

@@ -1,5 +1,5 @@
 // Reads and writes small files whole, without streams: the first stream of a process builds the locale's facets, which
-// touch a sixth of a MiB of the library's pages per rank (2 ranks).
+// touch a sixth of a MiB of the library's pages in each of 2 ranks.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
-// For programs that have no such object of their own: the linker takes this file of the library if they do not define
-// it.
+// The globals of programs that have no such object of their own: the linker takes this file of the library if they do
+// not define globals().
 #include "engine/base/globals.hpp"
 
 namespace nearfield {

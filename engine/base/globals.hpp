@@ -1,5 +1,5 @@
-// What the engine has once per process and nobody can hand on: what lines of log and handlers of signals
-// need, memory that is kept, and what has been found out for all peers. All else belongs to team::Process.
+// State that the engine keeps once per process, since callers cannot pass it on: what log lines and signal handlers
+// need, pooled memory, and choices that hold for all peers. All other state belongs to team::Process.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -37,15 +37,15 @@ struct Globals {
   std::atomic<memory::TemporaryPool*> temporaries{nullptr};
   std::atomic<choosing::KeptDecisions*> decisions{nullptr};
   std::atomic<reach::Peers*> heap_peers{nullptr};  // reach/heap_mapper.cpp
-  // tuning/samples.hpp: best row of any peer, the last one found, by family of rows and class of lengths
+  // tuning/samples.hpp: the row found best last, with whichever peer, for each family of rows and class of lengths
   static constexpr std::size_t row_families = 3, length_classes = 16;
   std::atomic<std::uint8_t> best_row[row_families][length_classes] = {};
-  std::atomic<const tuning::Pace*> pace{nullptr};          // tuning/selector.cpp: of tests
+  std::atomic<const tuning::Pace*> pace{nullptr};          // tuning/selector.cpp: set by tests
   std::atomic<std::uint64_t> lines_streamed{0};            // copying/copy.cpp
-  std::atomic<waiting::WakeWord*> reports_asked{nullptr};  // hang_report/reporter.cpp: rung by the handler of a signal
+  std::atomic<waiting::WakeWord*> reports_asked{nullptr};  // hang_report/reporter.cpp: woken by a signal handler
 };
 
-// A library with more of that kind has these in its own object, and defines the function itself.
+// A library with more globals puts these into its own object and defines this function.
 Globals& globals() noexcept;
 
 }  // namespace nearfield

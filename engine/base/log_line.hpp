@@ -1,5 +1,5 @@
-// A line of the log: its speaker, and its file. The engine and libnearfield.so write such lines; the latter does not
-// link the C++ library, so nothing of it is used here.
+// Begins a line of the log with its speaker, and writes it to its file. The engine and libnearfield.so write such
+// lines; the latter does not link the C++ library, so nothing of that is used here.
 #pragma once
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ inline Speaker speaker(int rank) {
   return who;
 }
 
-// Writes "nearfield: node7 rank 3: ", the beginning of a line, and returns its length. pre: room for 128 bytes.
+// Writes "nearfield: node7 rank 3: ", the beginning of a line, and returns its length. pre: `line` has 128 bytes.
 inline std::size_t begin_line(char* line, const Speaker& who) {
   const bool known = who.rank >= 0;
   return std::size_t(std::snprintf(line, 128, "nearfield: %s %s %d: ", who.host, known ? "rank" : "process",
@@ -63,7 +63,7 @@ inline const char* expand_pattern(const char* pattern, const Speaker& who, char*
 
 // Writes a whole line by one call, so that lines of several processes do not mix. The file is opened for each line: the
 // program could close a descriptor that we keep, which then could be another file's. The line goes to standard error if
-// the file cannot be opened, or `pattern` is "" or nullptr. `complained`: the reason has been written there.
+// the file cannot be opened, or `pattern` is "" or nullptr. `complained`: standard error already has the reason.
 inline void write_line(const char* line, std::size_t bytes, const Speaker& who, const char* pattern, bool& complained) {
   if (pattern && *pattern) {
     char path[4096];

@@ -14,7 +14,7 @@ T& made(std::atomic<T*>& at) {
   delete mine;
   return *known;
 }
-// The library's only one of its type.
+// The library's only object of type T.
 template <class T>
 T& made() {
   static constinit std::atomic<T*> at{nullptr};

@@ -1,5 +1,5 @@
-// Thrown within Nearfield for want of memory. The program's callbacks run within our calls and may throw
-// std::bad_alloc, which only the program may catch: our handlers name this type.
+// What Nearfield throws when it lacks memory. The program's callbacks run within our calls and may throw
+// std::bad_alloc, which only the program may catch. So our handlers catch this type.
 #pragma once
 #include <new>
 

@@ -2,7 +2,7 @@
 #pragma once
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
-#define TOML_FLOAT_CHARCONV 1  // not by streams (files.hpp)
+#define TOML_FLOAT_CHARCONV 1  // numbers are parsed without streams (files.hpp)
 // Without assertions: the parser asserts right before it reports a line with nothing behind its bracket.
 #define TOML_ASSERT(condition) static_assert(true)
 #include <toml++/toml.h>
@@ -16,7 +16,7 @@
 namespace nearfield {
 
 inline Result<toml::table> read_toml(const std::string& path) {
-  // Not by parse_file: given a name, it allocates inside a function that must not throw.
+  // parse_file is not used: it copies the path inside a function that must not throw.
   const auto content = read_file(path);
   if (!content) return system_error("reading " + path);
   auto parsed = toml::parse(std::string_view(*content));

@@ -24,9 +24,9 @@ tuning::Round agree(CollectiveContext& context, Collective collective, const tun
                         [&](std::size_t r) { return context.slots.get<tuning::Round>(int(r), seq); });
 }
 
-// Calls of a block that count: many where each tells little, which is so of short ones, and of those of ranks that
-// share CPUs, since the first ones by another row meet ranks in other places, and where ranks run ahead each does
-// several in its turn. 8 ranks on 2 CPUs, 14 cells of 8 B and 1 KiB: the choice is within 10 % of the fastest in 9 with
+// Returns how many calls of a block count: many where each tells little. That is so of short calls. It is also so if
+// ranks share CPUs: the first calls by another row find ranks in other places, and a rank that runs ahead makes several
+// calls in its turn. 8 ranks on 2 CPUs, 14 cells of 8 B and 1 KiB: the choice is within 10 % of the fastest in 9 with
 // blocks of 2, in 11 with 8, in 12 with 16 and 32.
 unsigned calls_of_block(const team::Shape& shape, Collective collective, double estimate) {
   const bool share = shape.oversubscribed();
@@ -91,7 +91,7 @@ Chosen Chooser::choose_for(const Call& call) const {
   return chosen;
 }
 
-// Where in the class of `call` some row begins or ceases to apply: a cell for each part.
+// Divides the class of `call` where some row begins or ceases to apply, and makes a cell for each part.
 void Chooser::split(const Call& call, Cell& first) {
   Call probe = call;
   const unsigned number = size_class(call.bytes);

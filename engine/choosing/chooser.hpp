@@ -1,5 +1,5 @@
-// What has been chosen for the calls of one context: by the model, by a file, and by measurement (tuning/selector.hpp),
-// on which all members agree.
+// The rows chosen for the calls of one context: by the model, by a file, and by measurement (tuning/selector.hpp), on
+// which all members agree.
 //
 // A cell is a class of lengths of one collective; where a row applies to a part of a class only, the class has a cell
 // for each part. So whatever a cell has chosen applies to all its calls.
@@ -15,18 +15,19 @@
 
 namespace nearfield::choosing {
 
-// What the first member of a team tells the others, in the team's annex.
+// The first member of a team publishes this in the team's shared configuration.
 struct ChooserControlBlock {
   Choosing choosing;    // NEARFIELD_CHOOSE
   char algorithm[512];  // NEARFIELD_ALGORITHM
-  // Row + 1 of the tables that a file asks for, 0: none (tuned.hpp): the fastest, and of those that need no reach.
+  // Rows of a tuning file (tuned.hpp), by collective and class of lengths; index in the table + 1, 0: none. [0] is the
+  // fastest, [1] the fastest that needs no reach.
   std::uint8_t tuned[collectives::collective_count][64][2];
 };
 
-// Of the first member of every team.
+// Bytes that the first member of every team keeps.
 inline constexpr std::size_t shared_configuration_bytes = sizeof(ChooserControlBlock);
 
-// Has the teams of a process keep such words. `tuned`: for NEARFIELD_CHOOSE=file.
+// Makes the teams of a process keep a ChooserControlBlock. `tuned`: for NEARFIELD_CHOOSE=file.
 class Tuned;
 class TeamServices : public team::Services {
  public:
@@ -43,20 +44,20 @@ class TeamServices : public team::Services {
 
 class Chooser {
  public:
-  // For the team that it will serve; in two steps, since nothing may be missing once the members have agreed on a team.
-  // Throws std::bad_alloc.
+  // Allocates what serve() needs, since serve() runs after the members have agreed on the team and may not fail. Throws
+  // std::bad_alloc.
   Chooser();
-  // `tries`: whether calls follow each other, so that their times tell something.
+  // `tries`: whether this context's calls do not overlap others, so that their times can be compared.
   void serve(const team::Team& team, bool tries = true);
 
-  // Chooses and runs; nullptr where no algorithm applies, on all members alike, and nothing has been moved. What a call
-  // needs must be equal on all members, but for addresses. Throws what waits throw.
+  // Chooses an algorithm, runs it and returns it; nullptr: none applies, on all members alike, and nothing has been
+  // moved. All of `call` but addresses must be equal on all members. Throws what waits throw.
   const collectives::Algorithm* perform(context::CollectiveContext& context, const collectives::Call& call) {
     return perform_in(cell_of(call.collective, call.bytes), context, call);
   }
 
-  // Of a member that only gives: the same, if it can do its part without waiting for members that come later; for some
-  // time it looks whether it can. False: nothing has been done.
+  // The same for a member that only sends data, if it can do its part without waiting for late members, which it gives
+  // some time. False: nothing has been done.
   bool perform_if_ready(context::CollectiveContext& context, const collectives::Call& call,
                         const collectives::Algorithm*& ran) {
     Cell& cell = cell_of(call.collective, call.bytes);
@@ -67,8 +68,8 @@ class Chooser {
     return ready;
   }
 
-  // What such a call would be run by now, and by what where its buffers are out of reach; nullptr where nothing
-  // applies. Equal on all members that have made the same calls.
+  // The row for a call, and the row that replaces it where buffers are out of reach; nullptr: none applies. Equal on
+  // all members that have made the same calls.
   struct Rows {
     const collectives::Algorithm *row = nullptr, *staged = nullptr;
     // Returns the row that has run the call; nullptr: none could.
@@ -77,9 +78,9 @@ class Chooser {
       if (staged) staged->run(context, call);
       return staged;
     }
-    // The same again and again. Buffers of one size that were out of reach will be so again: the next calls do not even
-    // ask. Every call that runs the chosen rows comes through here, also where one member alone times it: what is
-    // skipped must be equal on all.
+    // The same for repeated calls: after one whose buffers were out of reach, the next ones run `staged` at once
+    // (skips.hpp). Every call by the chosen rows comes through here, also one that only this member times, since all
+    // members must skip alike.
     const collectives::Algorithm* run(context::CollectiveContext& context, const collectives::Call& call,
                                       Skips& skips) const {
       if (row->reach == collectives::staged) [[likely]] {
@@ -99,11 +100,11 @@ class Chooser {
   };
   Rows rows_for(const collectives::Call& call) const;
 
-  // Another override, from the next call on; on all members at the same call.
+  // Sets another override from the next call on. All members call it between the same calls.
   void override_with(std::string_view text);
   const std::string& override_text() const { return text_; }
 
-  // What measures a length; nullptr: nothing does.
+  // Returns the selector that compares rows for a length; nullptr: none.
   const tuning::Selector* selector_of(collectives::Collective collective, std::size_t bytes) const;
 
  private:
@@ -112,15 +113,15 @@ class Chooser {
     std::vector<Row> rows;
     tuning::Selector selector;
   };
-  // In one line: a call looks at one of them.
+  // It fills one cache line, the only one that most calls read.
   struct alignas(64) Cell {
-    std::uint64_t calls = 0, event = 1;  // the call that is not run as the others, 0: none
-    std::size_t upto = ~std::size_t{0};  // bytes
+    std::uint64_t calls = 0, event = 1;  // event: number of the next call for perform_slowly(), 0: none
+    std::size_t upto = ~std::size_t{0};  // bytes of the longest call of this part
     Rows rows;
     Skips skips;
-    bool first = true;                   // part of the class
+    bool first = true;                   // it is the first part of its class
     std::unique_ptr<Measured> measured;  // the rows that are compared
-    std::unique_ptr<Cell> longer;        // of the same class
+    std::unique_ptr<Cell> longer;        // next part of the class
   };
   Cell& cell_of(collectives::Collective collective, std::size_t bytes) {
     Cell* cell = &cells_[std::size_t(collective)][tuning::size_class(bytes)];
@@ -140,7 +141,7 @@ class Chooser {
     return row->run.ready && row->run.ready(context, call);
   }
   bool event_ready(context::CollectiveContext& context, const collectives::Call& call, const Cell& cell) const;
-  // Calls that are not run as those before: the first, and those of trials.
+  // Runs the first call of a cell, and the calls of trials.
   Row perform_slowly(context::CollectiveContext& context, const collectives::Call& call, Cell& cell);
   Row run_measured(context::CollectiveContext& context, const collectives::Call& call, Cell& cell);
   void split(const collectives::Call& call, Cell& first);

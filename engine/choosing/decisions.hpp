@@ -1,5 +1,4 @@
-// What has been chosen by measurement in this process, kept where somebody reports it at the end
-// (NEARFIELD_STATS_FILE).
+// Results of trials in this process, kept for the report at its end (NEARFIELD_STATS_FILE).
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -14,13 +13,13 @@ struct Decision {
   collectives::Collective collective;
   std::size_t bytes;
   int ranks;
-  const char* algorithm;  // the one that was chosen
+  const char* algorithm;  // the chosen one
   std::vector<tuning::Tried> tried;
-  unsigned calls;         // of trials
-  double beyond_best_ns;  // what these took beyond calls by the chosen one
+  unsigned calls;         // number of calls in trials
+  double beyond_best_ns;  // time of these calls beyond that of calls by the chosen algorithm
 };
 
-/// From now on decisions are kept: of the first member of each team, and no more than `most_decisions`.
+/// Keeps decisions from now on: those of teams' first members, at most `most_decisions`.
 void keep_decisions();
 bool decisions_are_kept();
 inline constexpr std::size_t most_decisions = 4096;

@@ -75,7 +75,7 @@ Leaving::Left* Leaving::leave(Chooser& chooser, CollectiveContext& context, cons
   return nullptr;
 }
 
-// Whether others are left.
+// Forgets left calls that are complete. Returns whether others are left.
 bool Leaving::forget_complete() {
   for (; !left_.empty() && left_.front().complete(); left_.pop_front()) {
     if (!error_) error_ = left_.front().error();
@@ -84,7 +84,7 @@ bool Leaving::forget_complete() {
   return !left_.empty();
 }
 
-// Without memory for it we stay, as those do that get something.
+// Without memory for the copy the call runs in place, as that of members that get something.
 Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context, const Call& call) {
   const Left* const only = leave(chooser, context, call, 0);
   if (!only) return chooser.perform(context, call);
@@ -99,7 +99,7 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
   return row;
 }
 
-// Behind those that are left. nullptr: it cannot be, and nothing is left any more.
+// Leaves the call behind those that are left. nullptr: it cannot be left, and no left call is under way any more.
 Leaving::Row Leaving::queue(Chooser& chooser, CollectiveContext& context, const Call& call, std::uint64_t packed_call) {
   context.process().runner().poll();
   if (covers(call) && only_gives(context, call)) {

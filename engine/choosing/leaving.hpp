@@ -1,18 +1,18 @@
-// Short rooted calls that a member leaves before the others have come, as hosts let it that buffer what it gives: who
-// does not get anything in a Gather or Reduce, the root of a Scatter or Bcast. Programs rely on that, knowingly or not.
+// Short rooted calls that a member which only sends data (a non-root of Gather or Reduce, the root of Scatter or Bcast)
+// leaves before the others have come. Hosts buffer such data, and programs rely on that.
 //
 //   the call      its part can be done now (row's ready)       done, as any other: it returns
-//                 else: what is given is copied aside, and the call becomes a task of the first context's queue
+//                 else: its data are copied aside, and the call becomes a task of the first context's queue
 //                 (context/task_queue.hpp), for which this thread waits for some time (Waits::patience):
 //                 returns, whether it is complete or not
-//   the next ones, as long as something is left
+//   the next ones, while a left call is under way
 //                 of the same kind                              queued behind, up to `most` bytes: return
-//                 others, and what there is no room for         wait for those before them
+//                 others, and those beyond `most` bytes         wait for those before them
 //
 // The others do not notice: the context's operations are the same, in the same order. Whether a call may be left
 // depends on its length, which is equal on all members; whether it is, each decides for itself.
 //
-// Threads: that of the communicator's calls; tasks run under the runner's lock.
+// Threads: the thread that makes the communicator's calls uses it; tasks run under the runner's lock.
 #pragma once
 #include <cstddef>
 #include <list>
@@ -24,17 +24,18 @@ namespace nearfield::choosing {
 
 class Leaving final {
  public:
-  // Of a block or vector; hosts that are in use begin to wait for the receiver there.
+  // Bytes of the longest block or vector that is left. With longer data the usual hosts wait for the receiver, too.
   static constexpr std::size_t longest = 4096;
-  // What may be left, of one peer's share; each call counts as its bytes and some for what it takes beside.
+  // Bytes of all calls that are left at a time. Each counts the length of one block or vector, although a scatter
+  // copies a block for each member, and `beside` bytes.
   static constexpr std::size_t most = 512 << 10, beside = 64;
 
   Leaving() = default;
   Leaving(const Leaving&) = delete;
 
-  // Enters the call, which others see as `packed_call`, and does as Chooser::perform; what it returns tells by its name
-  // that the call was left. Where members have no room for copy buffers (team::Refused) some of them may have left it,
-  // so that the host cannot serve it: it goes by pieces.
+  // Logs the call as `packed_call` and runs it as Chooser::perform; the name of the returned row says if the call was
+  // left. If members have no memory for copy buffers (team::Refused), the host cannot serve the call, which some may
+  // have left: run_by_pieces() does.
   const collectives::Algorithm* perform(Chooser& chooser, context::CollectiveContext& context,
                                         const collectives::Call& call, std::uint64_t packed_call) {
     if (!left_.empty()) [[unlikely]]
@@ -51,19 +52,19 @@ class Leaving final {
     }
     return run_by_pieces(context, call);
   }
-  // Before anything else of the context: until nothing is left. Throws what has kept it from ending.
+  // Waits until no left call is under way, before any other use of the context. Throws the error of a left call.
   void settle() {
     if (!left_.empty()) [[unlikely]]
       finish(left_.front().process);
   }
 
-  bool may_leave = false;  // equal on all members: what is left goes on while they are in calls of others
+  bool may_leave = false;  // equal on all members; true if left calls go on while a member is in other calls
 
  private:
   using Row = const collectives::Algorithm*;
-  // A call and what it gives, which lies in our segment, where peers can reach it.
+  // A left call, and a copy of its data in our segment, where peers can reach it.
   struct Left final : context::Task {
-    // `packed_call`: as which it is entered; 0: it has been. Throws OutOfMemory.
+    // `packed_call`: to be logged; 0: the call is logged already. Throws OutOfMemory.
     Left(Leaving& leaving, Chooser& chooser, const context::CollectiveContext& context, const collectives::Call& call,
          std::uint64_t packed_call);
     ~Left();
@@ -74,7 +75,7 @@ class Leaving final {
     const std::uint64_t packed_call;
     team::Process& process;
     std::size_t at = 0;
-    Row row = nullptr;  // that has run it
+    Row row = nullptr;  // the row that has run it
   };
   bool covers(const collectives::Call& call) const {
     return may_leave && call.bytes <= longest && collectives::rooted(call.collective);
@@ -92,9 +93,9 @@ class Leaving final {
   bool forget_complete();
 
   std::list<Left> left_;
-  std::size_t bytes_ = 0;     // of those
-  std::exception_ptr error_;  // of those that have been forgotten
-  bool failed_ = false;       // under the runner's lock: what follows a call that has failed is not tried
+  std::size_t bytes_ = 0;     // of left calls
+  std::exception_ptr error_;  // the first error of calls that are no longer in left_
+  bool failed_ = false;       // under the runner's lock: a left call has failed, later ones are not tried
 };
 
 }  // namespace nearfield::choosing

@@ -1,5 +1,5 @@
-// A collective call as the queue of a further context runs it (context/pool.hpp, task_queue.hpp): once, by what has
-// been chosen for such calls of that context, or again and again, by what was chosen when the operation was planned.
+// A collective call as the queue of a further context runs it (context/pool.hpp, task_queue.hpp): a non-blocking call,
+// by the context's Chooser, or a persistent operation, by the rows chosen when it was planned.
 #pragma once
 #include "engine/choosing/chooser.hpp"
 #include "engine/choosing/skips.hpp"
@@ -7,11 +7,10 @@
 
 namespace nearfield::choosing {
 
-// Without copy buffers, on all members alike (team::Refused). The host cannot help, since each member has come here at
-// another moment of its own calls. Returns a row that says so.
+// Runs a call in pieces by slots, without copy buffers, on all members alike, after team::Refused. The host cannot
+// serve it, since members get here at different points of their programs. Returns a row that is named slots.
 const collectives::Algorithm* run_by_pieces(context::CollectiveContext& context, const collectives::Call& call);
-// The same, where `perform()` says that it has to be so. What that returns is what has run the call; it must be
-// something.
+// Returns the row that perform() has run; if that throws team::Refused, runs the call by pieces.
 template <class Perform>
 const collectives::Algorithm* run_anyhow(context::CollectiveContext& context, const collectives::Call& call,
                                          Perform perform) {
@@ -23,9 +22,9 @@ const collectives::Algorithm* run_anyhow(context::CollectiveContext& context, co
   return run_by_pieces(context, call);
 }
 
-// What has been chosen for calls of each further context.
+// The chooser of each further context.
 using FurtherChoosers = std::unique_ptr<Chooser>[context::further];
-// Makes those that are missing, for what serves `team`. Throws std::bad_alloc.
+// Makes the missing choosers of `team`. Throws std::bad_alloc.
 void make_choosers(FurtherChoosers& choosers, const team::Team& team);
 
 class QueuedCall final : public context::Task {
@@ -33,14 +32,14 @@ class QueuedCall final : public context::Task {
   // pre: `choosers` have been made when the call is issued, and stay until it is complete.
   QueuedCall(const collectives::Call& call, FurtherChoosers& choosers) : call_(call), choosers_(&choosers) {}
   QueuedCall(const collectives::Call& call, const Chooser::Rows& planned) : call_(call), planned_(planned) {}
-  // The call's parts may go before it ends. Throws std::bad_alloc.
+  // Copies the call's parts, which the caller may free before the call ends. Throws std::bad_alloc.
   void keep_parts(int members);
 
  private:
   void run(context::CollectiveContext& context) override;
   collectives::Call call_;
   std::vector<std::size_t> parts_;
-  FurtherChoosers* const choosers_ = nullptr;  // none: it is planned
+  FurtherChoosers* const choosers_ = nullptr;  // nullptr: the call is planned
   const Chooser::Rows planned_;
   Skips skips_;
 };

@@ -1,4 +1,4 @@
-// Calls that do not even ask whether buffers are in reach, since those of their cell were not.
+// Counts the calls that do not exchange buffers, because buffers of an earlier call of the same cell were out of reach.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,9 +8,9 @@ namespace nearfield::choosing {
 class Skips {
  public:
   bool pending() const { return left_ > 0; }
-  // Whether this call does not ask.
+  // Returns whether this call skips the exchange.
   bool skip() { return left_ && left_--; }
-  // Twice as many skip after each further failure.
+  // Each further failure doubles the number of calls that skip, up to `most`.
   void failed() {
     const unsigned calls = 2u << failures_;
     left_ = std::uint8_t(std::min(calls, most));

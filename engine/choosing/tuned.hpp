@@ -8,8 +8,8 @@
 //   algorithm = "pull-rotated"    the fastest
 //   staged = "rounds"             the fastest of those that need no reach
 //
-// The first member of a communicator reads it and tells the others (ChooserControlBlock::tuned), since files may differ
-// by node.
+// The first member of a communicator reads it and publishes its rows (ChooserControlBlock::tuned), since files may
+// differ by node.
 #pragma once
 #include <string>
 

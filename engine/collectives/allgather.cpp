@@ -1,4 +1,3 @@
-// Allgather.
 #include "engine/collectives/pieces/exchange.hpp"
 #include "engine/collectives/pieces/rings.hpp"
 #include "engine/collectives/pieces/tree.hpp"
@@ -106,7 +105,7 @@ constexpr Algorithm rows[] = {
     {"slots", Collective::allgather, fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
     {"tree", Collective::allgather, all_down_fit, up_and_down_cost, tree,
      "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
-    {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
+    {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through the copy buffers of all ranks"},
     exchange<ExchangeVariant{}>("pull-rotated", always, "between user buffers: every rank fetches, rotated",
                                 send_buffers),
     exchange<{Order::rotated, Direction::push}>("push-rotated", always,
@@ -116,7 +115,7 @@ constexpr Algorithm rows[] = {
                                                    "every rank stores, first within its L3"),
     exchange<{Order::tiled}>("tiled", from_four, "every rank makes the copies of a tile of the matrix"),
     {"together", Collective::allgather, always, together, nullptr,
-     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
+     "between user buffers: the ranks that have a CPU make the copies of all ranks", all_buffers, shares},
 };
 
 }  // namespace

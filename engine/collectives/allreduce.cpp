@@ -96,21 +96,21 @@ double direct_pull_cost(const Shape& s, const Call& call) {
 
 constexpr Algorithm rows[] = {
     {"slots", Collective::allreduce, fits_slot, slots_cost, slots,
-     "payload in slots, everybody reduces everything; up to 4 KiB"},
+     "payload in slots, every rank reduces the whole vector; up to 4 KiB"},
     {"tree", Collective::allreduce, up_fits, up_and_down_cost, tree,
      "payload along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
     {"oneshot", Collective::allreduce, fits_buffer, oneshot_cost, oneshot,
-     "one round of copy buffers, everybody reduces everything"},
+     "one round of copy buffers, every rank reduces the whole vector"},
     {"partitioned", Collective::allreduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::allreduce, always, direct_cost, direct,
-     "between user buffers: reduce own share, store it to everybody", all_buffers, nullptr, nullptr, 2},
+     "between user buffers: every rank reduces its share and stores it to all ranks", all_buffers, nullptr, nullptr, 2},
     {"direct-blocks", Collective::allreduce, always, direct_cost, direct_blocks,
-     "the same by blocks, copied to everybody by lines that are not fetched first", all_buffers},
+     "as direct, but block by block, with copies that do not fetch the others' cache lines first", all_buffers},
     {"direct-pull", Collective::allreduce, always, direct_pull_cost, direct_pull,
-     "between user buffers: reduce own share, fetch the others'", all_buffers},
+     "between user buffers: every rank reduces its share and fetches the other shares", all_buffers},
     {"together", Collective::allreduce, always, together, nullptr,
-     "between user buffers: whoever runs does the shares of all", all_buffers, shares},
+     "between user buffers: the ranks that have a CPU reduce the shares of all ranks", all_buffers, shares},
 };
 
 }  // namespace

@@ -1,4 +1,3 @@
-// Alltoall.
 #include <array>
 #include <utility>
 
@@ -116,7 +115,7 @@ constexpr Algorithm others[] = {
     {"rounds", Collective::alltoall, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers, rotated"},
     {"together", Collective::alltoall, always, together, nullptr,
-     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
+     "between user buffers: the ranks that have a CPU make the copies of all ranks", all_buffers, shares},
 };
 
 template <std::size_t i>

@@ -11,7 +11,7 @@ double slots_cost(const Shape& s, const Call&) { return meeting(s); }
 
 constexpr Algorithm rows[] = {
     {"slots", Collective::barrier, always, slots_cost, slots,
-     "one flag per rank, or along the team's tree; oversubscribed teams meet at the leader's gate"},
+     "one flag per rank, or along the team's tree; with more ranks than CPUs, one counter of the first rank"},
 };
 
 }  // namespace

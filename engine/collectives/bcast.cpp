@@ -1,4 +1,3 @@
-// Bcast.
 #include "engine/collectives/pieces/chunks.hpp"
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/gaps.hpp"
@@ -101,7 +100,7 @@ double direct_pull_cost(const Shape& s, const Call& call) {
 
 constexpr Algorithm rows[] = {
     {"line", Collective::bcast, fits_line, line_cost, RowBody(dense<small<Lines>>, ready<Lines>),
-     "payload in a line of the root's deep ring, up to 120 bytes"},
+     "payload in the root's ring of short records, up to 120 bytes"},
     {"slots", Collective::bcast, fits_slot, slots_cost, RowBody(dense<small<Slots>>, ready<Slots>),
      "payload in the root's slot, up to 4 KiB"},
     {"tree", Collective::bcast, down_fits, down_cost, RowBody(dense<tree>, rings_ready),
@@ -113,7 +112,7 @@ constexpr Algorithm rows[] = {
     {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull, "receivers copy out of the root's buffer",
      send_buffers},
     {"together", Collective::bcast, always, together, nullptr,
-     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
+     "between user buffers: the ranks that have a CPU make the copies of all ranks", all_buffers, shares},
 };
 
 }  // namespace

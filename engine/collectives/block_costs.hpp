@@ -12,7 +12,7 @@ inline double slots(const Shape& s, const Call& call) {
          copying(s, in_bytes(call) * (s.size - 1), 0) + keeping(s, in_bytes(call), 0);
 }
 // `fill`, `empty`: bytes of the member that fills, or empties, most. The member that has all blocks also copies its
-// own. What leaves the root's cache does so one line after another, however many empty.
+// own. Lines leave the root's cache one after another, however many members read them.
 inline double pipeline_by(const Shape& s, const Call& call, double fill, double empty) {
   const double all = 2 * in_bytes(call) * s.size;
   return pipelined(s, in_bytes(call), filling(s, fill, all), emptying(s, empty, all)) + keeping(s, in_bytes(call), all);

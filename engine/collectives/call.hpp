@@ -22,8 +22,8 @@ struct Call {
   reducing::Type type = reducing::Type::none;
   reducing::Op op = reducing::Op::sum;
   reducing::FoldFn fold = nullptr;
-  // Elements at which each member's part of a block begins, and the end of the last; nullptr: parts are as equal as
-  // possible, the first ones longer by one element.
+  // parts[r]: element with which member r's part of a block begins; one more says where the last part ends. nullptr:
+  // parts are as equal as possible, the first ones longer by one element.
   const std::size_t* parts = nullptr;
   // Layout of this member's vector in a broadcast, if it has gaps; `send` or `recv` is then room for it without gaps
   // (pieces/gaps.hpp). May be null.

@@ -59,7 +59,7 @@ void compare_calls(CollectiveContext& context, const Call& call) {
     // All ranks fail with the same text.
     const bool by_parts_alone = describe(first) == describe(other) && first.parts != other.parts;
     throw team::Broken("rank 0 calls " + describe(first) + " but rank " + std::to_string(r) + " calls " +
-                       describe(other) + (by_parts_alone ? ", parted otherwise," : "") +
+                       describe(other) + (by_parts_alone ? ", with other lengths for single ranks," : "") +
                        " on the same communicator of " + std::to_string(context.size()) + " ranks");
   }
 }

@@ -14,19 +14,19 @@ namespace nearfield::collectives {
 
 namespace constants = tuning::constants;
 
-// Calls by which a root of ranks that share CPUs runs ahead, of those that a ring holds.
+// Number of calls by which the giving members of a rooted operation run ahead if ranks share CPUs.
 inline constexpr double lines_ahead = context::Lines::entries / 8, slots_ahead = context::Slots::entries / 2,
                         buffers_ahead = context::buffers / 2;
-inline constexpr unsigned chunks_wanted = 4;  // of a pipeline, if they are long enough
+inline constexpr unsigned chunks_wanted = 4;  // in a pipeline, if they are long enough
 
-// One turn of all ranks that share CPUs. In scheduling groups of their own a yield helps less the more ranks share a
-// CPU.
+// The time in which each of the ranks that share CPUs has a turn. If they are in scheduling groups of their own, a
+// yield helps less the more ranks share a CPU.
 inline double around(const Shape& s) {
   const double turns = std::clamp(s.ranks_per_cpu / constants::group_ranks, 1.0, constants::group_most);
   return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : turns);
 }
 
-// A line between two of `members` consecutive members.
+// A line moves between two members, of a run of `members` consecutive ones.
 inline double line_within(const Shape& s, int members) {
   return s.machine.near > 0 && members <= s.group ? s.machine.near : s.machine.line;
 }
@@ -37,8 +37,8 @@ inline double looking(const Shape& s) {
   return constants::line_overlapped * (near * line_within(s, s.group_size()) + far * s.machine.line);
 }
 
-// One member waits for data of all others. With a root, ranks that share CPUs run ahead by some of the operations that
-// their rings hold, and pay one turn for all of them.
+// One member waits for data of all others. In rooted operations, ranks that share CPUs run ahead by some of the
+// operations that their rings hold (`ahead`), and pay one turn for all of these.
 inline double collecting(const Shape& s, double ahead = 1) {
   if (s.oversubscribed()) return around(s) / (s.deep() ? 1 : ahead);
   return (1 - constants::line_overlapped) * line_within(s, s.size) + looking(s);
@@ -50,7 +50,8 @@ inline double hop_from_root(const Shape& s, double ahead = 1) {
   return line_within(s, s.size) * (1 + constants::line_queued * (s.size - 2));
 }
 
-// One way along the tree of the team. A leader reads its children's lines one after another; the transfers overlap.
+// All data go along the tree of the team once, up or down. A leader reads its children's lines one after another; the
+// transfers overlap.
 inline double climb(const Shape& s) {
   const team::Tree& tree = s.tree;
   if (s.oversubscribed()) return tree.levels() * around(s);
@@ -145,8 +146,8 @@ inline double least_chunk(const Shape& s) {
   return constants::chunk_handover * line_within(s, s.size) /
          (pair_cost(s, &PairCosts::fill) + pair_cost(s, &PairCosts::empty));
 }
-// A pipeline from or to a root: its chunks, and the copies that do not overlap. The number of the first chunk comes
-// before its bytes, and the root looks at all members for them, and for the buffers that they have read.
+// A pipeline from or to a root: handing over its chunks, and the copies that do not overlap. The number of the first
+// chunk comes before its bytes. The root looks at all members, for chunks and for the buffers that they have read.
 inline double pipelined(const Shape& s, double bytes, double fill, double empty) {
   const double longest = double(s.buffer_bytes),
                chunk = std::min(std::max(bytes / chunks_wanted, least_chunk(s)), longest);
@@ -156,9 +157,9 @@ inline double pipelined(const Shape& s, double bytes, double fill, double empty)
 }
 
 inline double in_bytes(const Call& call) { return double(call.bytes); }
-inline double alone(const Shape& s) {
-  return 1 / s.ranks_per_cpu;
-}  // converts the time of an oversubscribed team to that of one CPU
+// Factor that converts the time of an oversubscribed team, in which ranks_per_cpu ranks share each CPU, to the time of
+// one of these ranks alone on it.
+inline double alone(const Shape& s) { return 1 / s.ranks_per_cpu; }
 
 // Rows `together`, where running members do the work of all: one barrier, then the time of one CPU for the whole, some
 // times over, since the data lie in other CPUs' caches and in pages not used lately. The amount of work follows from

@@ -1,4 +1,3 @@
-// Gather.
 #include "engine/collectives/block_costs.hpp"
 #include "engine/collectives/pieces/chunks.hpp"
 #include "engine/collectives/pieces/direct.hpp"
@@ -89,7 +88,7 @@ double up_cost(const Shape& s, const Call& call) { return tree_cost(s, 2 * in_by
 
 constexpr Algorithm rows[] = {
     {"line", Collective::gather, fits_line, blocks::line, RowBody(small<Lines>, ready<Lines>),
-     "payload in lines of the senders' deep rings, up to 120 bytes"},
+     "payload in the senders' rings of short records, up to 120 bytes"},
     {"slots", Collective::gather, fits_slot, blocks::slots, RowBody(small<Slots>, ready<Slots>),
      "payload in every sender's slot, up to 4 KiB"},
     {"tree", Collective::gather, up_fits, up_cost, RowBody(tree, rings_ready),
@@ -99,7 +98,7 @@ constexpr Algorithm rows[] = {
     {"direct", Collective::gather, always, blocks::direct, direct,
      "between user buffers: root and senders share the copies", all_buffers, nullptr, nullptr, 0.3},
     {"together", Collective::gather, always, together, nullptr,
-     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
+     "between user buffers: the ranks that have a CPU make the copies of all ranks", all_buffers, shares},
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace nearfield::collectives {
 
-// Operations with algorithms come first: choosers keep cells for them alone.
+// Operations with algorithms come first, since only these have cells in choosers.
 enum class Collective : std::uint8_t {
 #define OPERATION(name, ...) name,
 #define OF_MESSAGES(name, ...)
@@ -66,7 +66,7 @@ struct Operation {
   constexpr bool reduces() const { return combines != Combines::none; }
   // A result for each member, of the operands before it.
   constexpr bool scans() const { return combines == Combines::up_to_own || combines == Combines::before_own; }
-  // A call of no bytes is still a call.
+  // Moves no data, so that a call of no bytes still has to run.
   constexpr bool moves_nothing() const { return gives.who == Who::nobody && gets.who == Who::nobody; }
   // Bytes from the start of the other buffer to an in-place member's own block.
   constexpr std::size_t in_place_at(int rank, std::size_t block) const {

@@ -93,7 +93,7 @@ double direct_cost(const Shape& s, const Call& call) {
 
 constexpr Algorithm rows[] = {
     {"line", Collective::reduce, fits_line, line_cost, RowBody(small<Lines>, ready<Lines>),
-     "payload in lines of the deep rings, the root reduces; up to 120 bytes"},
+     "payload in rings of short records, the root reduces; up to 120 bytes"},
     {"slots", Collective::reduce, fits_slot, slots_cost, RowBody(small<Slots>, ready<Slots>),
      "payload in slots, the root reduces; up to 4 KiB"},
     {"tree", Collective::reduce, up_fits, up_cost, RowBody(tree, rings_ready),
@@ -103,11 +103,11 @@ constexpr Algorithm rows[] = {
     {"partitioned", Collective::reduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::reduce, always, direct_cost, direct,
-     "between user buffers: reduce own share, store it to the root", all_buffers, nullptr, nullptr, 2},
+     "between user buffers: every rank reduces its share and stores it to the root", all_buffers, nullptr, nullptr, 2},
     {"direct-blocks", Collective::reduce, always, direct_cost, direct_blocks,
-     "the same by blocks, copied to the root by lines that are not fetched first", all_buffers},
+     "as direct, but block by block, with copies that do not fetch the root's cache lines first", all_buffers},
     {"together", Collective::reduce, always, together, nullptr,
-     "between user buffers: whoever runs does the shares of all", all_buffers, shares},
+     "between user buffers: the ranks that have a CPU reduce the shares of all ranks", all_buffers, shares},
 };
 
 }  // namespace

@@ -180,7 +180,7 @@ bool vector_up_fits(const Shape& s, const Call& call) {
 template <Collective collective>
 constexpr Algorithm rows[] = {
     {"line", collective, vector_fits_line, line_cost, line,
-     "all parts in every rank's line, up to 120 bytes; who gets nothing goes on"},
+     "all parts in every rank's ring of short records, up to 120 bytes; a rank without a part does not wait"},
     {"slots", collective, vector_fits_slot, slots_cost, slots, "all parts in every rank's slot, up to 4 KiB a rank"},
     {"tree", collective, vector_up_fits, up_and_down_cost, tree,
      "all parts along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},

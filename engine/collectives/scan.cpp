@@ -101,12 +101,13 @@ double chain_cost(const Shape& s, const Call& call) {
 template <Collective collective>
 constexpr Algorithm rows[] = {
     {"line", collective, fits_line, line_cost, from_below<Lines>,
-     "payload in lines of deep rings, who has those below combines; up to 120 bytes"},
+     "each rank combines the payloads of the ranks below, in rings of short records; up to 120 bytes"},
     {"below", collective, fits_slot, below_cost, from_below<Slots>,
-     "payload in slots, who has those below combines; up to 4 KiB"},
-    {"rounds", collective, always, rounds_cost, rounds, "rounds of copy buffers, everybody combines its own"},
+     "each rank combines the payloads of the ranks below, in slots; up to 4 KiB"},
+    {"rounds", collective, always, rounds_cost, rounds,
+     "rounds of copy buffers, each rank combines the operands that it needs"},
     {"chain", collective, always, chain_cost, chain,
-     "between user buffers: the result of the member below and our own operand", recv_buffers}};
+     "between user buffers: each rank combines the result of the rank below with its own operand", recv_buffers}};
 
 }  // namespace
 

@@ -1,4 +1,3 @@
-// Scatter.
 #include "engine/collectives/block_costs.hpp"
 #include "engine/collectives/pieces/chunks.hpp"
 #include "engine/collectives/pieces/direct.hpp"
@@ -92,7 +91,7 @@ double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_
 
 constexpr Algorithm rows[] = {
     {"line", Collective::scatter, all_fit_line, blocks::line, RowBody(small<Lines>, ready<Lines>),
-     "all blocks in a line of the root's deep ring, up to 120 bytes together"},
+     "all blocks in the root's ring of short records, up to 120 bytes together"},
     {"slots", Collective::scatter, all_fit_slot, blocks::slots, RowBody(small<Slots>, ready<Slots>),
      "all blocks in the root's slot, up to 4 KiB together"},
     {"tree", Collective::scatter, all_down_fit, down_cost, RowBody(tree, rings_ready),
@@ -102,7 +101,7 @@ constexpr Algorithm rows[] = {
     {"direct", Collective::scatter, always, blocks::direct, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
     {"together", Collective::scatter, always, together, nullptr,
-     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
+     "between user buffers: the ranks that have a CPU make the copies of all ranks", all_buffers, shares},
 };
 
 }  // namespace

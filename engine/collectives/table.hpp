@@ -13,8 +13,8 @@ enum Reach : std::uint8_t { staged = 0, send_buffers = 1, recv_buffers = 2, all_
 
 using team::Shape;
 
-// What a member does. `ready`, for a member that only gives: returns whether it can do its part now without waiting for
-// late members (choosing/leaving.hpp); nullptr: never.
+// The function that each member runs. `ready`, for a member that only gives: returns whether it can do its part now
+// without waiting for late members (choosing/leaving.hpp); nullptr: never.
 struct RowBody {
   using Run = void (*)(context::CollectiveContext&, const Call&);
   using Ready = bool (*)(context::CollectiveContext&, const Call&);
@@ -29,15 +29,15 @@ struct Algorithm {
   Collective collective;
   bool (*applies)(const Shape&, const Call&);
   double (*cost)(const Shape&, const Call&);  // estimated nanoseconds (costs.hpp)
-  RowBody run;                                // through collectives::run
+  RowBody run;                                // called by collectives::run
   const char* about;
   Reach reach = staged;
   // Instead of `run`: does the shares of ranks [first, last), on whichever member runs (context/shared_work.hpp).
   void (*share)(context::CollectiveContext&, const Call&, int first, int last) = nullptr;
   // Returns whether a call may be worth a trial of this row (tuning/selector.hpp); nullptr: always.
   bool (*worth)(const Shape&, const Call&) = nullptr;
-  // Lines that a rank and its peers take from each other, as a multiple of those of its send buffer
-  // (choosing::left_behind); less for results that a peer has stored and that are only read later.
+  // Lines that move between the caches of a rank and its peers and have to move back later (choosing::left_behind), as
+  // a multiple of those of its send buffer. Results that a peer has stored and that are only read later count less.
   double taken = 1;
 };
 

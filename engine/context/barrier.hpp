@@ -1,13 +1,13 @@
 // Barriers: all members wait until a word of every member has been published. Three kinds, by the shape:
 //
-//   flags   small teams read that word of each member, one line each
+//   flags   small teams: each member reads that word of all others, one line each
 //   gate    oversubscribed teams (more ranks than CPUs): one counter instead of p lines, and only the last to arrive
 //           wakes the sleepers
 //   tree    large teams with a CPU for every member, along the tree whose root is the first member (team/tree.hpp),
-//           in which every word has one writer:
+//           in which every word has one writer. In the n-th meeting along it:
 //
-//   a member   waits until `gathered` of each child is n, stores its own (the root does not)
-//              waits until `released` of its parent is n, stores its own
+//   a member   waits until `gathered` of each child is n, stores n to its own (the root does not)
+//              waits until `released` of its parent is n, stores n to its own (leaves do not)
 #pragma once
 #include "engine/context/waits.hpp"
 

@@ -1,11 +1,11 @@
-// The members of a call publish to each other where their user buffers lie.
+// The members of a call publish to each other where their user buffers lie. In exchange n:
 //
 //   member r       writes exchange[n % 2] {send, recv}, posts tick A
 //   all            meet A, read all entries: the same words on all members, hence the same decision
-//   if a region is new (reach/attach_agreement.hpp), they attach it, with one more tick, and look again
+//   if a region is new (reach/attach_agreement.hpp), all attach it, with one more tick, and look again
 //
-// Two entries suffice: all have read those of exchange n when they post n + 1, and n + 2, which reuses the words of n,
-// comes after the barrier of n + 1.
+// Two entries suffice: a member that posts exchange n + 1 has read the entries of n, and a member that overwrites its
+// entry of n, in exchange n + 2, has met all others in n + 1.
 #pragma once
 #include <optional>
 
@@ -22,17 +22,18 @@ class BufferExchange {
 
   struct Buffer {
     void* address = nullptr;
-    std::size_t bytes = 0;  // 0: peers need nothing
+    std::size_t bytes = 0;  // 0: peers do not access it
   };
   // Collective, takes one tick or two. Returns whether all members' buffers can be reached, the same on all members; if
-  // so, they may be used until end().
+  // so, they may be used until end(). `note`: what note_of() returns to peers, up to 48 bits.
   bool begin(Buffer send, Buffer recv, std::uint64_t note);
-  // The same, and does parts 0.. of the work on them (shared_work.hpp). False: no part has been done.
+  // The same, and members share out work(0) .. work(parts - 1) on the buffers (shared_work.hpp). False: they are out of
+  // reach, and no part has been done.
   bool work(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts, FunctionRef<void(std::size_t part)> work);
   void end();
   const std::byte* send_of(int member) const { return send_[std::size_t(member)]; }
   std::byte* recv_of(int member) const { return recv_[std::size_t(member)]; }
-  // ~0: it has not published any in this exchange.
+  // Returns the member's note; ~0: it has not published any in this exchange.
   std::uint64_t note_of(int member) const {
     const std::uint64_t note = entry(member).note;
     return note >> note_bits == (number_ & 0xffff) ? note & ((std::uint64_t{1} << note_bits) - 1) : ~std::uint64_t{0};

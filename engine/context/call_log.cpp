@@ -18,9 +18,9 @@ std::uint64_t CallLog::call_of(int member, std::uint64_t number) const {
   return known(theirs.calls.load(std::memory_order_relaxed)) ? call : 0;
 }
 
-// Members count their calls and keep what they were, so a mismatch is certain. One that has begun a later call
-// has done its part of ours, which two looks in a row would have found. Members that differ in length alone
-// report it themselves if they run the same row, and may only be late.
+// Members count and log their calls, so a call with our number that is not ours is certainly a mismatch. A member that
+// has begun a later call has done its part of ours. If we lack it in two looks in a row, its call was another one.
+// Members that differ in length alone report that themselves if they run the same row, and may only be late.
 void CallLog::look_for_other_calls(std::uint64_t elapsed, FunctionRef<bool(int)> lacks) {
   constexpr std::uint64_t late = 1'000'000'000;
   if (!members_.mine->doing.load(std::memory_order_relaxed) || !calls_) return;
@@ -41,7 +41,7 @@ void CallLog::look_for_other_calls(std::uint64_t elapsed, FunctionRef<bool(int)>
     if (other_length) report_lengths(false);
     const auto rank = [](int member) { return "rank " + std::to_string(member); };
     const std::string text = rank(r) + " of a communicator of " + std::to_string(members_.size) +
-                             (same ? " has gone on, and is " : " is ") + services.describe(same ? now : theirs) +
+                             (same ? " has continued, and is " : " is ") + services.describe(same ? now : theirs) +
                              " where " + rank(members_.rank) + " is " + services.describe(ours);
     members_.team.break_off(text.c_str());
     throw Broken(text);
@@ -64,7 +64,8 @@ std::string CallLog::describe_lengths() const {
     if (same == groups.end()) groups.push_back({call & of_length, {r}});
     else same->members.push_back(r);
   }
-  if (groups.size() < 2) return "ranks are out of step after a call of different lengths, " + describe();
+  if (groups.size() < 2)
+    return "ranks no longer agree on their calls, after a call with different lengths, " + describe();
   std::ranges::stable_sort(groups, {}, [](const Group& group) { return group.members.size(); });
   std::string text;
   constexpr std::size_t most_groups = 4, most_members = 8;

@@ -1,4 +1,4 @@
-// What a member's calls in a context have been, for reports of waits in vain and of wrong calls.
+// The log of a member's calls in a context. Reports of waits that cannot end and of wrong calls are made from it.
 //
 //   owner     called[n % calls_known] = call n (release), calls = n (release); doing = the call, 0 when it ends
 //   others    read them in long waits, and when lengths differ
@@ -25,14 +25,14 @@ class CallLog {
   void leave() { enter(0); }
   // Describes our call.
   std::string describe() const;
-  // Reports that members have different lengths in our call. Throws UnequalLengths. `in_step`: all that we see have
-  // published one.
+  // Reports that members have different lengths in our call. Throws UnequalLengths. `in_step`: all members that we have
+  // looked at have published a length, so the team can go on; otherwise it is broken off.
   [[noreturn]] void report_lengths(bool in_step = true) const;
   // Throws if a member that is waited for has made another call than ours, or has finished ours.
   void look_for_other_calls(std::uint64_t elapsed, FunctionRef<bool(int)> lacks);
 
  private:
-  // The member's call of that number; 0: it has not begun it, or has begun too many since.
+  // Returns the member's call of that number; 0: it has not begun it, or later calls have overwritten it.
   std::uint64_t call_of(int member, std::uint64_t number) const;
   std::string describe_lengths() const;
 

@@ -18,7 +18,7 @@ void Connector<Words>::wait_consumed(int member, std::uint64_t n) {
   waits_.wait_for(member, Words::consumed(*members_.words[member]), What::consumed, n);
 }
 
-// What members have consumed is often more, so that the next calls need not look.
+// Members have often consumed more than `wanted`. All of it becomes credits, so that the next calls need not look.
 template <class Words>
 std::uint64_t Connector<Words>::look(std::uint64_t wanted, bool for_ever) {
   std::uint64_t least = ~std::uint64_t{0}, limit = 0;

@@ -1,15 +1,18 @@
-// Numbered operations, the same on all members, of each of which a member publishes something and reads what others do.
+// A sequence of numbered operations, the same on all members. In each, members publish words or records and read those
+// of others.
 //
 //   writer of n                                       reader of n
 //   waits until all have consumed n - entries (claim)
 //   publishes n (release)                             waits until n is published (acquire), reads
-//                                                     consumed = n (release), unless all wait for all: then it
-//                                                     publishes a later one (`behind`)
+//                                                     consumed = n (release), unless all wait for all: then its
+//                                                     later publications say so (`behind`)
 //
-// Credits: how far all others have read, as far as we know. We look at their `consumed` only where we need more.
+// Credits: the number of the last operation that all others are known to have consumed. We read their `consumed` only
+// if we need more credits.
 //
-// Words: published(block, n), the word that publishes n by a value of value(n) at least; consumed(block); of `entries`
-// at a time, of which we want `batch` more than one when we wait for them.
+// `Words` names the words: published(block, n), which has at least value(n) once n is published, and consumed(block).
+// `entries`: operations that may be published and not consumed. `batch`: a writer that has to wait for an entry waits
+// for so many more. `behind`: a member that publishes n has read n - behind.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -34,7 +37,7 @@ class Connector {
     if (n > Words::entries && n - Words::entries > credits_) look(n - Words::entries + Words::batch, true);
   }
   void wait(int member, std::uint64_t n);  // until it has published n
-  void meet(std::uint64_t n);              // pre: we have published n; until all have
+  void meet(std::uint64_t n);              // until all have published n; pre: we have
   // pre: all members have published n.
   void have_met(std::uint64_t n) { add_credits(n > Words::behind ? n - Words::behind : 0); }
   void consume(std::uint64_t n) {
@@ -43,8 +46,8 @@ class Connector {
   }
   void wait_consumed(int member, std::uint64_t n);
   void wait_all_consumed(std::uint64_t n) { look(n, true); }
-  // Returns whether we can publish the next ones before their readers have come to that call. Waits, up to
-  // Waits::patience(), for room that is not free yet, and throws what waits throw.
+  // Returns whether there is room to publish so many operations next, before their readers have come to that call.
+  // Waits up to Waits::patience() for room that is not free yet, and throws what waits throw.
   bool ready(std::uint64_t operations = 1) {
     const std::uint64_t last = now_ + operations;
     return last <= Words::entries + credits_ ||
@@ -62,7 +65,8 @@ class Connector {
   Waits& waits_;
 
  private:
-  // Waits until all others have consumed `wanted`; or for some time. Returns what all have.
+  // Waits until all others have consumed operation `wanted`, but no longer than Waits::patience() unless `for_ever`.
+  // Returns the number of the last operation that all others have consumed.
   std::uint64_t look(std::uint64_t wanted, bool for_ever);
 
   Barrier& barrier_;
@@ -82,8 +86,7 @@ class Ticks : public Connector<TickWords> {
  public:
   using Connector::Connector;
   void post(std::uint64_t tick) { publish(tick, tick); }
-  // The next one, which carries no buffer: a member that posts it between calls, or in one without buffers, has read
-  // all earlier buffers.
+  // Posts the next tick without a buffer. pre: we have read all earlier buffers.
   void post_empty() {
     members_.mine->consumed.store(next(), std::memory_order_release);  // SYNC: consumed
     post(now());
@@ -122,7 +125,7 @@ class RecordRing : public Connector<RingWords<ring>> {
     Base::claim(n);
     return Words::record(*Base::members_.mine, n).payload;
   }
-  // `no_length`: nothing, since members have different lengths.
+  // `bytes` = no_length: no payload, since members have different lengths.
   void publish(std::uint64_t n, std::size_t bytes) { Base::publish(n, Words::value(n) | std::uint16_t(bytes)); }
   void publish(std::uint64_t n, const void* from, std::size_t bytes) {
     std::byte* const to = reserve(n);
@@ -138,7 +141,8 @@ class RecordRing : public Connector<RingWords<ring>> {
     const std::uint64_t head = Words::published(block(member), n).load(std::memory_order_relaxed);
     return head >> Words::Block::length_bits == n ? std::size_t(std::int16_t(head)) : no_length;
   }
-  // All members publish as many bytes, which all find by at() or get() until the next operation. Returns its number.
+  // Collective. Every member publishes `bytes` bytes, which at() and get() return until the next operation. Returns the
+  // operation's number.
   std::uint64_t allgather(const void* mine, std::size_t bytes) {
     const std::uint64_t n = Base::next();
     publish(n, mine, bytes);

@@ -1,14 +1,14 @@
-// A context: the state of a team's operations that run one after another, in parts. Collectives use these and never
-// access a shared word; control_block.hpp names the writers of those.
+// A context: the state of those operations of a team that run one after another. It consists of the parts below.
+// Collectives use these and never access a shared word; control_block.hpp names the words and their writers.
 //
-//   calls          what is under way, for reports           ticks         numbers of rounds and exchanges
-//   waits          waits, and whom our stores wake          rounds        long messages, by copy buffers
-//   barrier        all wait for all                         shared_work   done by whoever runs
-//   lines, slots   short messages, by rings of records      exchange      users' own buffers
+//   calls          the log of our calls, for reports        ticks         numbers of rounds and exchanges
+//   waits          waiting, and waking of those who wait    rounds        long data, by copy buffers
+//   barrier        all members wait for all                 shared_work   work for all, done by members that run
+//   lines, slots   short data, by rings of records          exchange      places of users' own buffers
 //
 // The first context of a team serves blocking calls. Calls that may overlap others use further contexts (pool.hpp), and
-// their bodies run on fibers: a wait of such a context that has looked once in vain suspends the body, which need not
-// know.
+// their bodies run on fibers: a wait in such a context that has looked once in vain suspends the body. The code of the
+// body is the same in both cases.
 #pragma once
 #include "engine/context/buffer_exchange.hpp"
 

@@ -18,10 +18,10 @@ using team::line;
 
 inline constexpr std::size_t line_payload = line - 8, slot_payload = 4096;  // bytes
 inline constexpr unsigned buffers = 4;
-inline constexpr std::uint64_t no_staging = 1;
-// Where a member should have published a length, and has not: it runs another row.
+inline constexpr std::uint64_t no_staging = 1;  // in place of an offset: the member has no memory for staging
+// In place of the length of a member that has published none, since it runs another row or has found different lengths.
 inline constexpr std::size_t no_length = ~std::size_t{0};
-// Of a member's last calls; more than it can be ahead of those that wait for it, by rings and buffers together.
+// Entries of `called`. Rings and buffers have fewer, so a member is never so many calls ahead of one that waits for it.
 inline constexpr unsigned calls_known = 256;
 // Bytes of a member's own buffers for rounds, allocated at the team's first rounds.
 constexpr std::size_t staging_bytes(std::size_t buffer_bytes) { return buffers * buffer_bytes; }
@@ -43,13 +43,13 @@ struct RingControlBlock {
 struct BufferPlace {
   static constexpr std::uint64_t kind_bits = 3, sampled_bit = 4, returned_bit = 8;
   static constexpr unsigned sum_shift = 48;
-  // Offset in the segment, a multiple of 64; below it the bits above; above it a hash of the writer's length and of the
-  // tick.
+  // The offset in the segment, a multiple of 64. Its low bits hold the kind and the two flags named above; from
+  // sum_shift on lies a hash of the writer's length and of the tick.
   std::uint64_t word;
   std::size_t offset() const { return word & ((std::uint64_t{1} << sum_shift) - 64); }
-  std::size_t kind() const { return word & kind_bits; }  // of stores that have filled it
+  std::size_t kind() const { return word & kind_bits; }  // the kind of stores that have filled it
   bool sampled() const { return word & sampled_bit; }    // the writer asks for the time of reading
-  bool returned() const { return word & returned_bit; }  // it lies in the other's segment
+  bool returned() const { return word & returned_bit; }  // it lies in the segment of the other one of two members
   bool of(std::size_t length, std::uint64_t tick) const { return word >> sum_shift == sum(length, tick); }
   static constexpr std::uint64_t sum(std::size_t length, std::uint64_t tick) {
     return ((length + tick * 0xc2b2ae3d27d4eb4f) * 0x9e3779b97f4a7c15) >> sum_shift;
@@ -58,18 +58,18 @@ struct BufferPlace {
 
 struct ExchangedBuffers {
   reach::RemoteBuffer send, recv;
-  std::uint64_t note;  // number of the exchange << 48 | further information for peers, defined by the algorithm
+  std::uint64_t note;  // number of the exchange << 48 | a word for peers that the algorithm defines
 };
 
 struct ContextControlBlock {
-  alignas(line) Atomic<std::uint64_t> posted;  // owner
-  Atomic<std::uint64_t> staging;               // owner, published by posted: offset of the staging area, or no_staging
-  BufferPlace place[buffers];                  // owner, published by posted
-  ExchangedBuffers exchange[2];                // owner, published by posted
-  alignas(line) Atomic<std::uint64_t> consumed;  // owner
-  Atomic<std::uint64_t> reading[buffers];        // owner: tick << 24 | clock ticks that reading its buffers took
-  alignas(line) Atomic<std::uint64_t> gathered;  // owner
-  alignas(line) Atomic<std::uint64_t> released;  // owner
+  alignas(line) Atomic<std::uint64_t> posted;  // owner: the last tick that it has published
+  Atomic<std::uint64_t> staging;  // owner, published by posted: its buffers for rounds, no_staging, or 0: not yet
+  BufferPlace place[buffers];     // owner, published by posted
+  ExchangedBuffers exchange[2];   // owner, published by posted
+  alignas(line) Atomic<std::uint64_t> consumed;  // owner: it has read what it wants of all ticks up to this one
+  Atomic<std::uint64_t> reading[buffers];        // owner: tick << 24 | clock ticks in which it read that tick's buffers
+  alignas(line) Atomic<std::uint64_t> gathered;  // owner: the last meeting to which all members below it have come
+  alignas(line) Atomic<std::uint64_t> released;  // owner: the last meeting to which all members have come
   // Owner: its call (collectives::pack), 0: none; for reports only.
   alignas(line) Atomic<std::uint64_t> doing;
   Atomic<std::uint64_t> calls;                // owner: number of collective calls that it has begun
@@ -88,11 +88,11 @@ static_assert(offsetof(ContextControlBlock, consumed) == line);  // a reader at 
 struct ContextGate {
   alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per barrier (acq_rel)
   alignas(line) Atomic<std::uint32_t> sleepers;  // number of members asleep that await all: each counts itself
-  waiting::WakeWord wake_word;                   // of members that wait for all: the member that completes the barrier
+  waiting::WakeWord wake_word;                   // written by the member that completes what the sleepers await
   // round << 32 | number of parts << 16 | next part (shared_work.hpp). The last member to arrive
-  // begins a round, and its number of parts counts; all take parts by compare-and-swap.
+  // begins a round, and its number of parts counts; all members take parts by compare-and-swap.
   alignas(line) Atomic<std::uint64_t> parts;
-  Atomic<std::uint64_t> verdict;  // round << 2 | BufferExchange::Verdict, any member that takes a part, before `done`
+  Atomic<std::uint64_t> verdict;  // round << 2 | BufferExchange::Verdict: any member that takes a part, before `done`
   alignas(line) Atomic<std::uint64_t> done;  // parts done so far in all rounds; each member adds its own
 };
 

@@ -1,21 +1,21 @@
 // All contexts of a team: the first, and further ones for operations that may overlap others. Each has a queue
 // (task_queue.hpp).
 //
-//   member     issue     the next number n, the same on all members, since all issue the same calls in the same order:
-//                        it uses the queue of context n % further, without communication
+//   issue()    gives the operation the next number n, and puts it into the queue of context n % further. Since all
+//              members issue the same calls in the same order, n is the same on all of them, without communication
 //
-// The first operation that is issued allocates the control blocks of further contexts. A member publishes the position
-// of its own (MemberControlBlock::contexts), and the body of that operation waits for all of them.
+// The first operation that a member issues allocates its control blocks of further contexts. The member publishes their
+// position (MemberControlBlock::contexts). The first body in each queue waits until all members have published theirs.
 //
 // Persistent operations start in any order, which differs between members. So each has a context of its own, which the
 // members reserve together:
 //
-//   member     publishes, by a slot of the first context, which reserved contexts it has let go of; the lowest that all
-//              members name is reused
-//              if there is none, publishes the position of new control blocks; if a member has no memory (0), none
-//              uses them
+//   reserve()  each member publishes, by a slot of the first context, which reserved contexts it has let go of. The
+//              lowest one that all members name is reused
+//              if there is none, each member publishes the position of new control blocks, 0 if it has no memory. If
+//              one publishes 0, no member uses the new ones
 //
-// A member lets go of a context once its operation is complete, so it does not access its words any more.
+// A member lets go of a context when its operation is complete; from then on it does not access the context's words.
 #pragma once
 #include <memory>
 #include <span>

@@ -32,7 +32,7 @@ void SpanBuffers::put_back(std::uint64_t read) {
   free(open_);
 }
 
-// Every buffer has at least one reader, which consumes its tick only afterwards.
+// Every buffer has at least one reader, which consumes the buffer's tick only after reading it.
 void SpanBuffers::put_back_read() {
   std::uint64_t least = ~std::uint64_t{0};
   for (const ContextControlBlock* const words : members_.words)
@@ -52,7 +52,7 @@ std::size_t SpanBuffers::take(std::uint64_t tick, std::size_t bytes) try {
   }
   put_back(std::max(ticks_.credits(), tick > buffers ? tick - buffers : 0));
   if (open_.offset) {
-    held_[open_.tick % buffers] = open_;  // not in one with what empties it, which would come before its index
+    held_[open_.tick % buffers] = open_;  // an exchange in one would empty it before the index is read
     open_ = {};
   }
   bytes = std::max(bytes, least_room);
@@ -86,7 +86,7 @@ void Rounds::settle() {
     auto offset =
         own_offset_ ? Result<std::size_t>{own_offset_} : arena.allocate(bytes, 4096, memory::Component::copy_buffers);
     if (offset) own_offset_ = *offset;
-    else log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
+    else log_line(LogLevel::info, "no memory for copy buffers: %s", offset.error().text.c_str());
     members_.mine->staging.store(offset ? *offset : no_staging, std::memory_order_relaxed);  // published by posted
     ticks_.barrier();
     bool all = true;

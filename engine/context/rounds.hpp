@@ -1,4 +1,4 @@
-// Rounds of copy buffers, a tick each.
+// Rounds: long data pass through copy buffers. In each tick a member fills at most one buffer.
 //
 //   member    my_buffer(t)     takes a buffer, and asks its Handover for the kind of stores
 //             post(t)          place[t % buffers] = its offset and kind of stores; then posted = t
@@ -6,17 +6,17 @@
 //             Ticks::consume   after reading
 //   member    my_buffer(t')    t' >= t + buffers, or t is known to be read: puts the buffer of t back
 //
-// Buffers are the process's span's (SpanBuffers). Where none can be spared a round uses memory of the team's own, of
-// the same size, allocated at the team's first round, so rounds never fail. Oversubscribed teams use only that: their
-// members share caches, and lines do not move.
+// Buffers come from the process's span of copy buffers (SpanBuffers). If less than half of the span is free, a round
+// uses memory of the team's own, of the same size, which the team's first round has allocated; so later rounds never
+// fail. Oversubscribed teams use only that: their members share caches, and lines do not move.
 //
-// Two members with a CPU each use their own four as well where both give, and each fills what it has read
-// (messages/held_buffers.hpp tells why): that of tick t lies in the segment of member (rank + t / buffers) % 2, so the
-// other one has filled it at t - buffers. Whoever fills has read that in an earlier round, and the writer is through
-// with it, since it has posted a later tick or consumed that one.
+// Two members with a CPU each also use the team's memory if both fill buffers, and each fills one that it has read
+// (messages/held_buffers.hpp says why). In tick t member r fills a buffer in the segment of member
+// (r + t / buffers) % 2, which the other member has filled in tick t - buffers. The other no longer uses it, since it
+// has posted a later tick or consumed that one.
 //
-// Wrong programs call with different lengths: place holds a hash of the member's length and of the tick, and a reader
-// that finds another one than its own reads the length from lengths[t % buffers].
+// Wrong programs call with different lengths. So place holds a hash of the writer's length and of the tick; a reader
+// that expects another hash reads the writer's length from lengths[t % buffers].
 #pragma once
 #include "engine/context/connector.hpp"
 #include "engine/copying/handover.hpp"
@@ -28,7 +28,7 @@ enum class BufferUse : std::uint8_t { copied, folded_by_readers, folded_by_write
 
 // Buffers of the process's span, which are taken and put back in the order of ticks, so that all teams together write
 // the span from end to end before they write a line of it again. A team holds the buffers of its last rounds, up to
-// five of Shape::buffer_bytes; other contexts put them back when the span runs short.
+// five of Shape::buffer_bytes. A context that finds the span short has the others put back what has been read.
 class SpanBuffers final : memory::CopyBuffers::Holder {
  public:
   SpanBuffers(const ContextMembers& members, const Ticks& ticks) : members_(members), ticks_(ticks) {}
@@ -40,16 +40,16 @@ class SpanBuffers final : memory::CopyBuffers::Holder {
  private:
   struct Held {
     std::uint64_t tick = 0;
-    std::size_t offset = 0, bytes = 0, used = 0;  // 0: nothing; `tick`: the last one whose buffer lies there
+    std::size_t offset = 0, bytes = 0, used = 0;  // offset 0: none; `tick`: the last one in it
   };
   void put_back_read() override;
   void put_back(std::uint64_t read);  // buffers up to that tick
 
   const ContextMembers& members_;
   const Ticks& ticks_;
-  memory::CopyBuffers* span_ = nullptr;  // once they have been needed
+  memory::CopyBuffers* span_ = nullptr;  // set by the first take()
   Held held_[buffers], open_;
-  // Tick from which on other contexts are asked again for buffers that they do not need.
+  // Tick from which on take() asks other contexts again for buffers that they do not need.
   std::uint64_t next_shortage_ = 0;
 };
 
@@ -60,19 +60,20 @@ class Rounds {
   ~Rounds();
   Rounds(const Rounds&) = delete;
 
-  // Begins rounds in which all wait for all, or of a rooted operation. `length`: of this member's vector or block.
+  // Begin the rounds of an operation in which all wait for all, or of a rooted one. `length`: of this member's vector
+  // or block.
   void begin(std::size_t length);
   void begin_rooted(std::size_t length);
   // Returns whether we can publish buffers of so many ticks before their readers come (Connector::ready).
   bool ready(std::uint64_t ticks) { return state_ == State::settled && ticks <= buffers && ticks_.ready(ticks); }
-  // All members have met at the present tick, outside of rounds.
+  // Notes that all members have met at the present tick, outside of rounds.
   void all_have_met() {
     ticks_.add_credits(ticks_.now());
     rooted_ = false;
   }
 
-  // Returns our buffer for `tick`, once that of tick - buffers has been read. The caller fills it by stores of
-  // filling() and publishes it by post(tick). `reader`: the member that reports the time of reading; -1: any, since all
+  // Returns our buffer for `tick`. The caller fills it by stores of filling() and publishes it by post(tick). pre: all
+  // readers have read that of tick - buffers. `reader`: the member that reports the time of reading; -1: any, since all
   // read.
   std::byte* my_buffer(std::uint64_t tick, std::size_t bytes, BufferUse use, int reader = -1);
   copying::Store filling() const { return copying::handover_kinds[filling_.place.kind()].fill; }
@@ -81,7 +82,7 @@ class Rounds {
     ticks_.post(tick);
   }
 
-  // ---- once the member has posted the tick
+  // ---- pre: the member has posted the tick
   const std::byte* buffer(int member, std::uint64_t tick) const {
     const BufferPlace place = place_of(member, tick);
     return members_.segments[std::size_t(place.returned() ? 1 - member : member)] + place.offset();
@@ -131,9 +132,9 @@ class Rounds {
   enum class State : std::uint8_t { unknown, settled, refused } state_ = State::unknown;
   std::size_t own_offset_ = 0;  // of the team's own buffers in our segment
   std::size_t length_ = 0;      // ours in the present rounds
-  bool rooted_ = false;         // the last rounds were
+  bool rooted_ = false;         // the last rounds were those of a rooted operation
   Filling filling_;
-  // Published, and the time of reading is not known yet; `begun` is the time of filling.
+  // Published buffers whose time of reading is not known yet; `begun` holds how long filling took.
   Filling sampled_[std::size_t(BufferUse::count)];
   copying::Handover handover_[std::size_t(BufferUse::count)];
 };

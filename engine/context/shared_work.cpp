@@ -7,7 +7,8 @@ void SharedWork::run(std::size_t parts, FunctionRef<void(std::size_t part)> work
   auto& open = members_.gate->parts;
   auto& done = members_.gate->done;
   if (barrier_.arrive()) {
-    open.store(round << 32 | std::uint64_t(parts) << 16, std::memory_order_release);  // SYNC: parts; all have arrived
+    // SYNC: parts; all have arrived. An exchange, since it is followed by a look for sleepers (waiting/wait.hpp).
+    open.exchange(round << 32 | std::uint64_t(parts) << 16, std::memory_order_seq_cst);
     if (parts > 1) waits_.wake_everybody();
   }
   const auto is_open = [&](std::uint64_t now) { return now >> 32 == round; };

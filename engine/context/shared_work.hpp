@@ -1,5 +1,6 @@
 // Work that members do together, for teams with a gate: once all have arrived, running members do parts of it until
-// none is left; all leave when all parts are done. Members that sleep meanwhile wake once.
+// none is left; all leave when all parts are done. Sleeping members are woken for the parts, if there are several, and
+// when all parts are done.
 //
 //   all members       publish what others need, add one to the gate
 //   the last of them  parts = round << 32 | their number << 16

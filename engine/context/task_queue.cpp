@@ -19,7 +19,7 @@ void TaskQueue::issue(Task& task) {
     last_ = &task;
     if (begins) process.runner().start(*this);
   }
-  // Whoever leaves a call waits for it at first.
+  // A call that is left needs no thread in the background yet: whoever leaves it waits for it at first.
   if (begins && !unattended && process.runner().busy()) process.progress().wake_background();
 }
 

@@ -1,16 +1,16 @@
-// The operations of one context, in order: how a call goes on while its caller does something else.
+// The queue of one context: its operations in order. It lets a call go on while its caller does something else.
 //
 //   issue()    the task begins, if nothing is under way in the context; else it follows those before it
 //   body       runs on a fiber until a task has to wait (Waits::suspend); the runner (fibers/runner.hpp)
 //              resumes it in whatever else the process does
-//   complete   the task's error is there; its owner may destroy it, issue it again, or use the context itself
+//   complete   error() is valid; the task's owner may destroy it or issue it again, and use the context itself
 //
 //   non-blocking calls      in the queues of further contexts, by turns (pool.hpp)
 //   persistent operations   each in a queue of its own, which is reserved (pool.hpp)
-//   calls that are left     in that of the first context (choosing/leaving.hpp). Blocking calls run
-//                           there in place, once all of it is complete
+//   calls that are left     in the queue of the first context (choosing/leaving.hpp). Blocking calls run
+//                           in that context without the queue, once all tasks in it are complete
 //
-// Threads: under the runner's lock.
+// Threads: whoever runs tasks or changes the queue holds the runner's lock.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -42,7 +42,7 @@ class Task {
 
 class TaskQueue final : fibers::Lane {
  public:
-  // `join`: runs before the first task, until it has succeeded.
+  // `join`: runs before each task until it has succeeded once.
   TaskQueue(Team& team, unsigned number, Task* join = nullptr) : context(team, number), join_(join) {
     unattended = number == 0;
   }
@@ -51,8 +51,8 @@ class TaskQueue final : fibers::Lane {
   // Local. Throws OutOfMemory; then it was not issued.
   void issue(Task& task);
   bool under_way();
-  // The context's user goes: whoever completes the last task calls then.left(), which may destroy us. False: nothing is
-  // under way.
+  // Called when the context's user goes away. Whoever completes the last task calls then.left(), which may destroy us.
+  // False: no task is under way, and nobody calls it.
   bool outlive(team::TeamUser& then);
 
   CollectiveContext context;

@@ -1,10 +1,13 @@
 // Waits of a context, and whom its stores wake.
 //
-//   who waits    looks; then sleeps, having told which word it awaits (MemberControlBlock::awaits); or, on a fiber,
-//                suspends the body, which need not know, and whose process tells the same when it sleeps
-//   who stores   wakes those that await that word, up to that value
+//   who waits    polls, publishes which word it awaits (MemberControlBlock::awaits), and sleeps; on a fiber it
+//                suspends the body instead. A process that sleeps publishes what its suspended bodies await
+//                (ContextControlBlock::awaits)
+//   who stores   wakes the members that await this word and at most this value; and, if it runs on a fiber itself,
+//                processes whose suspended bodies do
 //
-// Only bodies wait in further contexts. A wake that is missed costs a nap (waiting/wait.hpp).
+// In further contexts all waits are on fibers, in the first one only those of calls that were left. Such a call is not
+// woken by a member that runs without a fiber. That, or a missed wake, costs one bounded sleep (waiting/wait.hpp).
 #pragma once
 #include "engine/context/call_log.hpp"
 #include "engine/waiting/wait.hpp"
@@ -49,8 +52,8 @@ class Waits {
   void wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks) {
     wait(flag, lacks, {everybody, What::unrung});
   }
-  // How long one that could go on without late members looks whether they come, ns: what it leaves behind progresses
-  // only in its next call.
+  // How long, in ns, a member polls for late members before it leaves a call (choosing/leaving.hpp). That call then
+  // progresses only while the member is in later calls.
   std::uint64_t patience() const { return policy_.oversubscribed ? 5'000'000 : 200'000; }
   // Called by long waits now and then, `elapsed` ns after they began: throws if the wait is in vain, and informs the
   // hang reporter.
@@ -93,7 +96,7 @@ class Waits {
   const waiting::Policy& policy_ = members_.process.policy();
   MemberControlBlock& own_ = members_.team.words(members_.rank);
   fibers::Fiber* fiber_ = nullptr;
-  AwaitedWord awaited_{};  // the suspended body's
+  AwaitedWord awaited_{};  // what the suspended body awaits
 };
 
 }  // namespace nearfield::context

@@ -7,7 +7,7 @@
 
 namespace nearfield::copying {
 
-// shorter ones are not tried: reading the clock would take a noticeable part
+// Shorter copies are not tried: reading the clock would take a noticeable part of them.
 inline constexpr std::size_t least_landed = 4096;
 inline constexpr std::array<Store, 3> put_stores{Store::temporal, Store::claiming, Store::streaming};
 // Data that we get will be read soon, so none is streaming.

@@ -1,5 +1,6 @@
-// The first two members of a process's first team measure a line between their cores, and the times of bytes if none
-// are stored for such cores. The first one owns the memory, and its Hello says where it lies.
+// The first two members of a process's first team measure how long a cache line takes from one of their cores to the
+// other, and what copies between them cost if no such figures are stored for cores at that distance. The first member
+// owns the memory for that.
 #pragma once
 #include "engine/machine/calibration.hpp"
 #include "engine/team/process.hpp"
@@ -8,24 +9,25 @@ namespace nearfield::creation {
 
 class Calibrating {
  public:
-  struct Area {
-    std::uint64_t words = 0;  // offset in the first member's segment; 0: nothing is to be measured
-    std::uint64_t rooms = 0, room_bytes = 0;
+  // Lies in the first member's block.
+  struct ControlBlock {
+    std::uint64_t wanted;  // first, before it publishes its Hello: 1: the two measure
+    Calibration::ControlBlock words;
   };
-  // Without memory nothing is measured.
-  Calibrating(team::Process& process, int rank, int size) noexcept;
+  explicit Calibrating(team::Process& process) : process_(process) {}
+  // Gives the memory back. pre: the second has returned from run().
   ~Calibrating();
   Calibrating(const Calibrating&) = delete;
-  // Returns the bytes that the first member of a job holds meanwhile.
-  static std::size_t bytes();
-  const Area& area() const { return area_; }
 
-  // Called by the first two members; `base`: the first one's segment. Returns the first one's figures; `line` 0: none.
-  PairCosts run(int rank, const Area& area, std::byte* base);
+  // Called by the first member of `size`.
+  bool is_wanted(int size) const;
+  // Called by the first two members. `base`: the first one's segment. Returns figures on the first; `line` 0: none.
+  PairCosts run(int rank, ControlBlock& control, std::byte* base);
 
  private:
+  std::span<std::byte> take_memory();
   team::Process& process_;
-  Area area_;
+  std::size_t offset_ = 0, bytes_ = 0;  // of the memory, in copy buffers; 0: there is none
 };
 
 }  // namespace nearfield::creation

@@ -6,9 +6,9 @@
 //   3. sends its segment to members that lack it      (mailbox.hpp; each pair of processes once); members that get
 //                                                     no letter take it from the owner's table of descriptors
 //   4. tries the memory mappers for each new peer
-//      The first two measure the distance of their cores (calibrating.hpp)
+//      The first two measure the distance of their cores (calibrating.hpp); the first one completes the plan
 //   5. bootstrap agreement: all members have attached all segments, or none uses the team
-//   6. reads the plan that the first member wrote before step 2
+//   6. reads the plan, which is complete since the agreement
 //
 // Members on several nodes, or a failure of one member, mean an Error on all: the host serves that communicator.
 #include <sched.h>
@@ -32,12 +32,13 @@ using team::line, team::room_for;
 namespace {
 
 // version of everything that processes share; raised with every change of layout
-constexpr std::uint32_t protocol = 19;
+constexpr std::uint32_t protocol = 20;
 
 // Follows the first member's MemberBlock.
 struct LeaderBlock {
   ContextGate gate;
   alignas(line) Plan plan;  // first member, before creation is agreed
+  Calibrating::ControlBlock calibration;
 };
 struct MemberBlock {
   ContextControlBlock context;
@@ -195,6 +196,7 @@ std::unique_ptr<Team> TeamCreation::prepare() try {
   team->member_[std::size_t(rank_)] = &block->words;
   if (rank_ == 0) {
     auto* const leader = new (process_.segment().base() + offset + offset_of_leader) LeaderBlock{};
+    leader->calibration.wanted = together_ && calibrating_.is_wanted(size_);
     leader->plan.check = process_.settings().check;
     leader->plan.deferred = std::uint32_t(std::min<std::uint64_t>(process_.settings().deferred_calls, ~0u));
     if (process_.services().configuration_bytes())
@@ -241,18 +243,13 @@ void TeamCreation::fill_in(std::span<const Hello> hellos) {
   const int shared = sharing(hellos, rank_);
   const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
   process_.tune(shared, one_group);
-  const PairCosts found = rank_ < 2 ? calibrating_.run(rank_, hellos[0].calibration, team.base_[0]) : PairCosts{};
+  const PairCosts found = rank_ < 2 ? calibrating_.run(rank_, leader->calibration, team.base_[0]) : PairCosts{};
   if (rank_ == 0) plan_shape(leader->plan, process_, hellos, shared, one_group, found);
 }
 
 TeamCreation::TeamCreation(Process& process, int rank, int size, bool together)
-    : process_(process),
-      rank_(rank),
-      size_(size),
-      team_(prepare()),
-      calibrating_(process, together && team_ && team_->block_offset_ ? rank : -1, size) {
+    : process_(process), rank_(rank), size_(size), together_(together), calibrating_(process), team_(prepare()) {
   mine_.block = team_ ? team_->block_offset_ : 0;
-  mine_.calibration = calibrating_.area();
   mine_.card = process.reach().card();
   mine_.node = process.node_id();
   mine_.protocol = protocol;

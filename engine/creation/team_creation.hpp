@@ -22,7 +22,6 @@ struct Hello {
   std::int64_t cache;      // first CPU of the last-level cache that all its CPUs share, -1: there is none
   std::int64_t package;    // the same of the package
   std::uint64_t cpus[16];  // affinity mask
-  Calibrating::Area calibration;
 };
 
 class TeamCreation {
@@ -49,9 +48,10 @@ class TeamCreation {
   bool met_all(std::span<const Hello> hellos) const;
   team::Process& process_;
   const int rank_, size_;
+  const bool together_;
+  Calibrating calibrating_;
   std::string error_;
   std::unique_ptr<team::Team> team_;
-  Calibrating calibrating_;
   Hello mine_{};
 };
 

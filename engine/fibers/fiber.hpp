@@ -4,9 +4,9 @@
 
 namespace nearfield::fibers {
 
-// It runs one body at a time. start() and resume() return when the body has suspended or ended; each may be called by
-// another thread, but not at the same time. A body must not keep the address of a thread-local variable while it is
-// suspended. So it must not suspend in a catch handler, since the exception being handled is thread-local.
+// It runs one body at a time. start() and resume() return when the body has suspended or ended. Different threads may
+// call them, one after the other. A body must not keep the address of a thread-local variable while it is suspended. So
+// it must not suspend in a catch handler, since the exception being handled is thread-local.
 class Fiber {
  public:
   // Throws std::bad_alloc.

@@ -1,5 +1,5 @@
-// Runs bodies of operations that may overlap others (context/task_queue.hpp), in whichever thread waits, tests or
-// issues.
+// Runs bodies of operations that may overlap others (context/task_queue.hpp), in any thread that waits, tests or starts
+// an operation.
 //
 // A thread that sleeps while bodies are suspended is woken by the members that they await:
 //
@@ -11,8 +11,9 @@
 //   futex wait while wake word == seen,
 //   bounded time; asleep_on = 0
 //
-// `awaits` is in the context's control block, asleep_on in the process's header. Without a fence the member may miss
-// the sleeper, which then sleeps to the end of its short timeout.
+// `awaits` is in the control block of the context, asleep_on in the header of the process. There is no fence between
+// the store of the word and the load of asleep_on, so the member may miss the sleeper, which then sleeps to the end of
+// its short timeout.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -29,11 +30,11 @@ namespace nearfield::fibers {
 struct Lane {
   virtual void run() = 0;  // the body; must not throw
   virtual void publish_awaited() {}
-  // Called after the body has ended, by the thread that ran its last part, without the runner's lock, so that it may
-  // issue others. The lane may be gone when it returns.
+  // Called after the body has ended, by the thread that ran its last part, without the lock of the runner, so that it
+  // may start other lanes. It may destroy the lane.
   virtual void afterwards() {}
   Fiber* fiber = nullptr;       // while the body is under way
-  bool has_afterwards = false;  // afterwards() is called; otherwise the lane may be gone by then
+  bool has_afterwards = false;  // afterwards() is to be called; false: the lane may be destroyed as its body ends
   bool unattended = false;      // no call waits for it: Runner::unattended()
 
  protected:
@@ -46,8 +47,8 @@ class Runner final : public waiting::Source {
   Runner(memory::Segment& segment, Atomic<std::uint64_t>& asleep_on) : segment_(segment), asleep_on_(asleep_on) {}
   Runner(const Runner&) = delete;
 
-  // Allocates that many stacks ahead, or fewer without memory, so that operations can begin when memory is short later.
-  // Untouched pages take no memory.
+  // Allocates stacks until there are that many, or memory is short. Operations can then begin even if memory is short
+  // later. Untouched pages take no memory.
   void keep(std::size_t stacks);
 
   // Guards all lanes and what their bodies use, whichever thread runs them.
@@ -55,7 +56,7 @@ class Runner final : public waiting::Source {
   // Runs the lane's body up to its first suspension; if it has ended the caller calls afterwards(). Throws
   // std::bad_alloc, and then nothing has been done. pre: the lock is held, and the lane is not under way.
   void start(Lane& lane);
-  // Whether bodies, and what follows them, are under way that no call waits for.
+  // Returns whether any unattended lane is under way, its afterwards() included.
   bool unattended() const { return unattended_.load(std::memory_order_acquire) != 0; }  // SYNC: unattended
 
   // ---- Source
@@ -64,10 +65,10 @@ class Runner final : public waiting::Source {
   void asleep_on(waiting::WakeWord* word) override;
   // Called by bodies whose wait has ended.
   void note_progress() { moved_ = true; }
-  // poll() of a thread that waits for a body: if it has a CPU of its own, a single body looks as often as a blocking
-  // call would.
+  // As poll(), for a thread that waits for a body. If it has a CPU of its own and there is one body only, the body
+  // looks at its flag as often as a blocking call would.
   bool poll_patiently(const waiting::Policy& policy) { return poll(policy.oversubscribed ? 1 : 64); }
-  // Returns how often a resumed body polls before it is suspended again.
+  // Returns how often a resumed body looks at its flag before it is suspended again.
   unsigned looks() const { return looks_; }
 
  private:
@@ -77,8 +78,8 @@ class Runner final : public waiting::Source {
   memory::Segment& segment_;
   Atomic<std::uint64_t>& asleep_on_;
   std::mutex mutex_;
-  std::atomic<std::size_t> count_{0};  // size of lanes_; without the lock it only says whether there are any
-  std::atomic<int> unattended_{0};     // lanes
+  std::atomic<std::size_t> count_{0};  // size of lanes_; without the lock it only tells whether there are any lanes
+  std::atomic<int> unattended_{0};     // number of unattended lanes under way
   std::vector<Lane*> lanes_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;

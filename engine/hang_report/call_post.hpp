@@ -1,5 +1,5 @@
-// MPI calls that a process is in, published to the others of its node for the hang report (reporter.hpp). Posts lie in
-// the header of its segment (team::ProcessHeader), one for each thread of the program.
+// The MPI calls that a process is in. It publishes them to the others of its node for the hang report (reporter.hpp).
+// Posts lie in the header of its segment (team::ProcessHeader), one for each thread of the program.
 //
 //   a call begins     call = number << 16 | function << 1 | 1
 //   it ends           call = ... | 0
@@ -17,7 +17,7 @@
 
 namespace nearfield::hang_report {
 
-inline constexpr unsigned posts = 4;  // threads of a process that have a post
+inline constexpr unsigned posts = 4;  // most threads of a process that have a post
 
 enum class AwaitedKind : std::uint8_t { none, send, receive, probe, collective };
 

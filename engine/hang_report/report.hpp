@@ -10,7 +10,7 @@ namespace nearfield::hang_report {
 struct ThreadSeen {
   std::uint64_t call = 0;  // CallPost::call
   double unchanged = 0;    // seconds for which `call` has been the same, at least
-  bool known = false;      // `what` is known
+  bool known = false;      // `what` is filled in
   CallState what{};
 };
 

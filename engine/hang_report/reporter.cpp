@@ -75,7 +75,7 @@ void HangReporter::waits(std::uint64_t elapsed, const Awaited& awaited) {
   call(why, post ? nullptr : &state);
 }
 
-// Notes since when the others have been in their calls.
+// Notes at what time each call of each process was first seen.
 void HangReporter::watch(std::uint64_t now) {
   const std::lock_guard lock(mutex_);
   for (std::size_t m = 0; m < members_.size(); ++m)
@@ -154,7 +154,7 @@ int signal_named(const std::string& text) {
 
 Result<void> HangReporter::listen(const std::string& signal) {
   const int number = signal_named(signal);
-  if (!number) return Error{"it names no signal that programs may use: USR1, USR2, QUIT, WINCH or a number"};
+  if (!number) return Error{"it is not a signal for programs: write USR1, USR2, QUIT, WINCH or a number"};
   struct sigaction present {};
   if (sigaction(number, nullptr, &present)) return Error{std::strerror(errno)};
   if ((present.sa_flags & SA_SIGINFO) || present.sa_handler != SIG_DFL)

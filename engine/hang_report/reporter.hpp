@@ -1,12 +1,12 @@
 // The hang report: the calls of all processes of the node, and why they do not go on.
 //
-//   a wait             posts what it waits for, and for whom, at its inspections (waits)
-//   one that lasts     takes CallBoard::called and prints one report for all (report.hpp); waits that had begun by then
-//                      are part of it and print nothing
-//   a signal           does the same at once, from a thread of its own, whatever the rank is in (listen)
+//   a wait             publishes what it waits for, and for whom, at each inspection (waits)
+//   a wait that lasts  for `stall`: takes CallBoard::called and prints one report for all (report.hpp); waits that had
+//                      begun by then are part of it and print nothing
+//   a signal           makes a thread of its own print a report at once, whatever the rank is doing (listen)
 //
-// A call that returns reads no clock, so the time at which another process left MPI is unknown: a wait watches the
-// others from half of `stall` on.
+// A call that returns reads no clock, so nobody knows since when another process has been outside of calls. So a wait
+// watches the calls of the others from half of `stall` on.
 #pragma once
 #include <mutex>
 #include <vector>

@@ -1,4 +1,5 @@
-// Combining what the ranks of a lane have, in the order of nodes, whatever the transfers: the same bits by every row.
+// Combines the operands of a lane's ranks in the order of nodes, whatever the transfers: every row gives the same bits.
+// begin() starts a transfer, middle() combines a share and starts another one if there is more to do, end() completes.
 //
 //   few bytes, or two nodes   all give everything to all (to the root), who combine it
 //   else                      node i combines the i-th share, given by all, and gives it to all (to the root):
@@ -16,7 +17,7 @@ class Across {
   Across(Hierarchy& hierarchy, int lane, int root, const Call& call, unsigned slot)
       : hierarchy_(&hierarchy), call_(&call), lane_(lane), root_(root), slot_(slot) {}
 
-  // `result` may be `mine`; it is needed where the result goes to. Both stay until end().
+  // `result` may be `mine`; it may be null where no result is wanted. Both must stay valid until end().
   void begin(const std::byte* mine, std::size_t count, std::byte* result);
   void middle();
   void end();
@@ -24,7 +25,7 @@ class Across {
  private:
   bool gets() const { return root_ == all || root_ == hierarchy_->node(); }
   bool at_once() const;
-  std::size_t share(int node) const;  // elements before it
+  std::size_t share(int node) const;  // elements before that node's share
   void fold(std::size_t count, std::byte* result);
 
   Hierarchy* hierarchy_ = nullptr;

@@ -1,7 +1,7 @@
 // Bcast and Barrier over nodes. The data crosses to each node once.
 //
 //   leader     from the root to a leader of every other node, and on each node from there
-//   lanes      the root shares it out on its node, each lane passes on its share, the others' nodes gather the shares
+//   lanes      the root scatters it on its node, each lane passes on its share, and the other nodes gather the shares
 //   pipelined  the same in chunks
 #include "engine/hierarchy/costs.hpp"
 #include "engine/hierarchy/groups.hpp"

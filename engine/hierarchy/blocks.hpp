@@ -1,5 +1,5 @@
 // Orders of blocks. In *rank order* block r is rank r's; in *node order* the blocks of a node's ranks follow each
-// other, node by node. They are one where ranks are placed in blocks.
+// other, node by node. Both orders are the same where each node has consecutive ranks.
 #pragma once
 #include <cstring>
 
@@ -7,7 +7,8 @@
 
 namespace nearfield::hierarchy {
 
-// Calls move(position, rank) for stretches of blocks that follow each other in both orders: (position, rank, blocks).
+// Calls move(position, rank, blocks) for each run of a node's blocks that follow each other in both orders. `position`:
+// of the first one in node order.
 template <class MoveBlocks>
 void in_node_order(const Placement& placement, int node, MoveBlocks move) {
   for (int local = 0; local < placement.ranks_on(node);) {
@@ -32,7 +33,8 @@ inline void to_rank_order(const Placement& placement, std::byte* into, const std
       std::memcpy(into + rank * bytes, from + position * bytes, blocks * bytes);
     });
 }
-// pre: nodes have as many ranks each. By lanes: all nodes' blocks of the first local, then those of the next.
+// pre: all nodes have the same number of ranks. In the order of lanes the blocks of all nodes' first locals come first,
+// then those of their second locals.
 inline void lanes_to_rank_order(const Placement& placement, std::byte* into, const std::byte* from, std::size_t bytes) {
   for (int local = 0; local < placement.most(); ++local)
     for (int node = 0; node < placement.nodes(); ++node, from += bytes)
@@ -49,7 +51,7 @@ struct PartsOfNodes {
   std::vector<std::size_t> bytes, at;
   MemberParts in(std::byte* buffer) const { return {buffer, bytes, at}; }
 };
-// As long as its ranks' blocks (`each` of them), in node order.
+// Each node's part holds its ranks' blocks of `each` bytes, in node order.
 inline PartsOfNodes by_ranks(const Placement& placement, std::size_t each) {
   PartsOfNodes parts;
   for (int node = 0; node < placement.nodes(); ++node) {
@@ -58,7 +60,7 @@ inline PartsOfNodes by_ranks(const Placement& placement, std::size_t each) {
   }
   return parts;
 }
-// Each of `bytes`, `apart` from the next.
+// Each node's part has `bytes` bytes; it begins `apart` bytes behind the beginning of the one before.
 inline PartsOfNodes equal_parts(const Placement& placement, std::size_t bytes, std::size_t apart) {
   PartsOfNodes parts;
   parts.bytes.assign(std::size_t(placement.nodes()), bytes);

@@ -74,7 +74,7 @@ constexpr double hopeless = 1.5;
 // time.
 struct Timing {
   unsigned calls;       // of a block that count
-  std::uint64_t first;  // calls before the first trial
+  std::uint64_t first;  // number of the call with which the first trial begins
 };
 Timing timing(double estimate) { return estimate < 100e3 ? Timing{8, tuning::pace().first} : Timing{3, 2}; }
 

@@ -1,8 +1,8 @@
-// What has been chosen for the calls of a communicator over several nodes: by the model and by measurement
-// (tuning/selector.hpp), in which the host's own algorithm takes part.
+// Chooses rows for the calls of a communicator over several nodes: by the model and by trials (tuning/selector.hpp), in
+// which the host's own algorithm takes part.
 //
-// Floating-point results must not depend on who was faster: all rows but the host's combine in the same order, and the
-// host's is no candidate for such types.
+// Floating-point results must not depend on which row was faster. So for such types only rows that combine in the same
+// order are compared: not the host's, and not in-order, which is the only one if Hierarchy::reproducible.
 #pragma once
 #include <memory>
 
@@ -11,7 +11,7 @@
 
 namespace nearfield::hierarchy {
 
-// Empty when the text of an override can be honoured, else what is wrong and which names there are.
+// Returns what is wrong with an override and which names are valid; empty: it is valid.
 std::string complain_about(std::string_view override_text);
 
 class HierarchyChooser {
@@ -21,24 +21,24 @@ class HierarchyChooser {
     tries_ = choosing == Choosing::trial;
     text_ = text;
   }
-  // Another override, from the next call on; on all ranks at the same call.
+  // Sets another override from the next call on. All ranks call it between the same calls.
   void override_with(std::string_view text) {
     text_ = text;
     begin_anew();
   }
-  void begin_anew();  // as with the first call
+  void begin_anew();  // forgets what has been chosen
 
-  // Chooses and runs; `host` is the host's own. nullptr where it was that. Throws what waits throw.
+  // Chooses a row, runs it and returns it; nullptr: it was the host's own, `host`. Throws what waits throw.
   const HierarchyAlgorithm* perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host);
 
  private:
   struct Cell {
     std::uint64_t calls = 0;
     const HierarchyAlgorithm* row = nullptr;
-    std::vector<const HierarchyAlgorithm*> rows;  // that are compared
+    std::vector<const HierarchyAlgorithm*> rows;  // the rows that are compared
     std::unique_ptr<tuning::Selector> selector;
   };
-  // Of each class of lengths; reductions whose result depends on the order of operands are a class of their own.
+  // One for each class of lengths, and another one for reductions whose result depends on the order of operands.
   struct Cells {
     Cell cell[collectives::collective_count][64][2];
   };

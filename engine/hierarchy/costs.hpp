@@ -1,8 +1,8 @@
 // Estimates of algorithms over several nodes: nanoseconds until the slowest rank is through.
 //
-//   before      on each node, by the cheapest of its own algorithms (collectives/costs.hpp)
-//   network     by the host MPI, among one rank of each node (a lane), or in all lanes at once
-//   after       on each node again
+//   before      the work on each node, by the cheapest of its own algorithms (collectives/costs.hpp)
+//   network     transfers by the host MPI, among one rank of each node (a lane), or in all lanes at once
+//   after       the work on each node again
 //
 // A network phase costs what the usual algorithms of hosts do (Thakur, Rabenseifner and Gropp, Optimization of
 // Collective Communication Operations in MPICH, 2005; Open MPI's and Intel's are of the same orders) by the figures of
@@ -17,13 +17,13 @@ namespace nearfield::hierarchy {
 
 using collectives::Call;
 
-// What is estimated for what an algorithm cannot do.
+// Estimate of a call that an algorithm cannot run.
 inline constexpr double impossible = std::numeric_limits<double>::infinity();
 
-// So many messages of each of `lanes` ranks on every node, one right after the other, `bytes` in all from each rank.
+// Each of `lanes` ranks on every node sends `messages` messages one right after the other, `bytes` in all.
 double net_messages(const HierarchyShape& s, int lanes, double messages, double bytes);
 
-// In each of `lanes` at once; `bytes` are of one node's block in one lane.
+// These operations run in each of `lanes` lanes at once. `bytes`: of one node's block in one lane.
 double net_barrier(const HierarchyShape& s);
 double net_bcast(const HierarchyShape& s, int lanes, double bytes);
 double net_gather(const HierarchyShape& s, int lanes, double bytes);  // scatter as well
@@ -41,10 +41,9 @@ struct Phases {
 };
 Phases leader_phases(const HierarchyShape& s, const Call& call);
 Phases lanes_phases(const HierarchyShape& s, const Call& call);
-// Of one chunk out of chunks(s, call): by lanes, or by leaders where nodes are not equal.
+// The phases of one of chunks(s, call) chunks: by lanes, or by leaders where nodes have unequal numbers of ranks.
 Phases chunk_phases(const HierarchyShape& s, const Call& call);
-// The number of chunks for which a pipeline is estimated to take least. Some microseconds: for once per cell, not per
-// call.
+// Returns the number of chunks for which a pipeline is estimated to take least. The estimate takes some microseconds.
 int chunks(const HierarchyShape& s, const Call& call);
 
 double leader_cost(const HierarchyShape& s, const Call& call);

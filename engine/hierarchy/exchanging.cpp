@@ -3,7 +3,7 @@
 //   leader   blocks for a node are put together by the leader: one message for each pair of nodes, taken apart by the
 //            leader there
 //   lanes    a node's ranks first exchange what belongs to each other's lanes; then one message for each pair of nodes
-//            and lane, whose blocks are (combined, or) where they belong
+//            and lane, whose blocks are then combined (Reduce_scatter_block) or put where they belong
 #include "engine/hierarchy/blocks.hpp"
 #include "engine/hierarchy/groups.hpp"
 

@@ -1,8 +1,8 @@
 // Allgather, Gather and Scatter over nodes.
 //
-//   leader   the leader of a node puts its blocks together (or takes them apart); there is one part for each other node
-//   lanes    each rank's block crosses by its own lane. The root's node, or all nodes, put whole lanes together: before
-//            that in a scatter, after that in a gather or allgather
+//   leader   the leader of a node gathers (or scatters) the blocks of its ranks; one part goes to (or from) each node
+//   lanes    each rank's block crosses by its own lane. The root's node (in an allgather all nodes) divides the blocks
+//            among lanes before that in a scatter, and puts them together after that in a gather or allgather
 #include "engine/hierarchy/blocks.hpp"
 #include "engine/hierarchy/groups.hpp"
 

@@ -1,5 +1,5 @@
-// What the rows point to, by file: bcast.cpp, reducing.cpp, gathering.cpp, exchanging.cpp, multi_leader_alltoall.cpp,
-// in_order.cpp.
+// The functions that rows point to, by file: bcast.cpp, reducing.cpp, gathering.cpp, exchanging.cpp,
+// multi_leader_alltoall.cpp, in_order.cpp.
 #pragma once
 #include "engine/hierarchy/hierarchy.hpp"
 
@@ -16,8 +16,8 @@ Run reduce_in_order, reduce_scatter_block_in_order;
 // Copies the first rank's data to all ranks.
 void bcast_from_first(Hierarchy& hierarchy, void* data, std::size_t bytes);
 
-// Whether each lane gets a share: nodes have as many ranks each, and what is divided is long enough for that. Blocks go
-// along lanes whole.
+// Returns whether each lane gets a share: all nodes have the same number of ranks, and a vector that is divided among
+// lanes is long enough. Operations of blocks send each block along one lane.
 inline bool lanes_apply(const HierarchyShape& shape, const Call& call) {
   const auto p = std::size_t(shape.node.size);
   if (!shape.equal || p == 1) return false;

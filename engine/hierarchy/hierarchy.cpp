@@ -34,7 +34,7 @@ Hierarchy::~Hierarchy() {
 
 // ---------------------------------------------------------------- node phases
 
-// A node's ranks may refuse, for lack of memory, what they share no choice of with other nodes: then the host carries.
+// The ranks of a node may lack memory for a row that they have chosen without other nodes. Then the host carries.
 void Hierarchy::on_node(Call call) {
   if (call.bytes == 0 && call.collective != Collective::barrier) return;
   if (!near_.team) {
@@ -96,7 +96,7 @@ void Hierarchy::on_node_by_transport(const Call& call) {
       carry({.move = Move::alltoall, .from = {send, bytes, at}, .into = {operands.data(), bytes, at}});
       return fold(operands);
     }
-    default: throw team::Broken("a phase of a collective over nodes cannot be carried");
+    default: throw team::Broken("a phase of a collective over nodes has no algorithm");
   }
 }
 

@@ -7,11 +7,11 @@
 //            \ team /        \ team /        (alone)
 //
 // A collective is made of *node phases*, collectives of the node's team, and of *transfers* along lanes, which the host
-// carries (transport.hpp) and which move bytes only. What is combined is combined here: operands of a node in the order
-// of its ranks, then the nodes' results in the order of nodes. All ranks go through the same phases in the same order;
+// carries (transport.hpp) and which move bytes only. Operands are combined by ranks: those of a node in the order of
+// its ranks, then the nodes' results in the order of nodes. All ranks go through the same phases in the same order;
 // a transfer is started by its lane's ranks alone, and goes on while they are in node phases.
 //
-// Of one thread at a time, as a context.
+// One thread at a time uses it, as a context.
 #pragma once
 #include <memory>
 #include <vector>
@@ -37,11 +37,11 @@ class Hierarchy {
   Hierarchy(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Transport> transport);
   ~Hierarchy();
 
-  bool reproducible = false;  // reductions in rank order whatever the placement; the first rank's
+  bool reproducible = false;  // whether reductions keep rank order whatever the placement; as the first rank says
 
   const Placement& placement() const { return placement_; }
   const HierarchyShape& shape() const { return shape_; }
-  void set_shape(const HierarchyShape& shape) { shape_ = shape; }  // the first rank's
+  void set_shape(const HierarchyShape& shape) { shape_ = shape; }  // pre: it is the first rank's
   int rank() const { return rank_; }
   int size() const { return placement_.size(); }
   int node() const { return placement_.node_of(rank_); }
@@ -53,20 +53,20 @@ class Hierarchy {
   Transport& transport() { return *transport_; }
   team::Process& home() const { return home_; }
 
-  // ---- node phases: collectives of the node's ranks, roots are locals. Nothing happens for no bytes.
+  // ---- node phases: collectives of the node's ranks, whose roots are locals. Those of no bytes do nothing.
   void node_barrier();
   void node_bcast(void* buffer, std::size_t bytes, int root);
   void node_gather(const void* one, void* all, std::size_t bytes, int root);
   void node_scatter(const void* all, void* one, std::size_t bytes, int root);
   void node_allgather(const void* one, void* all, std::size_t bytes);
   void node_alltoall(const void* from, void* into, std::size_t bytes);
-  // `count` elements of the call's; of a block in reduce_scatter_block.
+  // `count`: elements of the call's type in a vector, or in a block of reduce_scatter_block.
   void node_reduce(const Call& call, const void* send, void* recv, std::size_t count, int root);
   void node_reduce_scatter_block(const Call& call, const void* send, void* recv, std::size_t count);
 
   // ---- transfers
   bool in_lane(int lane) const { return placement_.in_lane(lane, node()) == local(); }
-  // All ranks, before the first transfer of a call.
+  // All ranks call it before the first transfer of a call.
   void open(int lane) { transport_->open(lane); }
   void open_all() {
     for (int lane = 0; lane < placement_.most(); ++lane) transport_->open(lane);
@@ -75,13 +75,13 @@ class Hierarchy {
     transport_->start(slot, lane, transfer);
     ++under_way_;
   }
-  // A transfer that was started at the transport, until it is waited for; or others store to a Room of ours, until
-  // let_go.
+  // From now on Rooms stay allocated if an exception is thrown: until let_go(), for others that store to Rooms of ours;
+  // or until wait(), for a transfer that has been started by the transport itself.
   void hold() { ++under_way_; }
   void let_go() { --under_way_; }
   void wait(unsigned slot);
 
-  // Memory for a phase, where peers can reach it if there is any.
+  // Memory for a phase: in our segment, where peers can reach it, if that has room.
   class Room {
    public:
     Room() = default;

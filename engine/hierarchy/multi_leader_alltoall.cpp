@@ -4,9 +4,9 @@
 // other nodes have for its group, and what this node has for group g of theirs: one message for each pair of nodes and
 // group.
 //
-//   all       write their blocks into what the leaders send, straight from their buffers
-//   leaders   send and receive; the others take what their own node has for them
-//   all       take their blocks out of what their leader has received
+//   all       copy their blocks from their buffers into the memory that the leaders send; node barrier
+//   leaders   send and receive; meanwhile the others take what their own node has for them; node barrier
+//   all       take their blocks out of what their leader has received; node barrier
 //
 // of a node's leader g, by node N    sends      [local of the group there][local here]
 //                                    receives   [local of the group here][local there]

@@ -15,7 +15,7 @@ struct HierarchyAlgorithm {
   double (*cost)(const HierarchyShape&, const Call&);  // estimated nanoseconds
   void (*run)(Hierarchy&, const Call&);                // nullptr: the host's own
   const char* about;
-  bool (*worth)(const HierarchyShape&, const Call&) = nullptr;  // a trial; false: only where it is forced
+  bool (*worth)(const HierarchyShape&, const Call&) = nullptr;  // false: it runs only if forced
 };
 
 // All rows of one collective, in the order in which ties are decided; none for those that the host carries always.

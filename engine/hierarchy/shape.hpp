@@ -5,7 +5,7 @@
 namespace nearfield::hierarchy {
 
 struct HierarchyShape {
-  team::Shape node;  // of the team of a node: node.size = ranks per node, 1: alone
+  team::Shape node;  // of a node's team; node.size: ranks of the largest node, 1: every rank is alone
   int nodes = 1, ranks = 1;
   int least = 1;       // ranks of the smallest node
   bool equal = true;   // nodes have as many ranks each

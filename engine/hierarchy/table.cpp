@@ -33,12 +33,13 @@ bool stays_in_caches(const HierarchyShape& shape, const Call& call) {
   return collectives::spilled(shape.node, through_leaders) == 0;
 }
 
-constexpr const char* leaders = "one rank of each node on the network, the others through it";
-constexpr const char* some_leaders = "some ranks of each node on the network, all others write and read their memory";
-constexpr const char* in_lanes = "all ranks on the network at once, each with its share";
-constexpr const char* in_pipeline = "in chunks: some on the network while nodes work on others";
-constexpr const char* ordered = "operands in rank order, on any number of nodes; NEARFIELD_REPRODUCIBLE";
-constexpr const char* hosts = "the host's own";
+constexpr const char* leaders = "one rank of each node (the leader) uses the network for all ranks of the node";
+constexpr const char* some_leaders =
+    "some ranks of each node use the network, all others write to and read from their memory";
+constexpr const char* in_lanes = "all ranks use the network at once, each for its share of the data";
+constexpr const char* in_pipeline = "in chunks: the network transfers one chunk while nodes work on others";
+constexpr const char* ordered = "combines operands in rank order on any number of nodes (NEARFIELD_REPRODUCIBLE)";
+constexpr const char* hosts = "the host's own algorithm";
 
 using enum Collective;
 constexpr HierarchyAlgorithm rows[] = {

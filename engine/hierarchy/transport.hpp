@@ -1,5 +1,5 @@
-// What carries bytes from node to node: the host MPI, in Nearfield; memory, in the engine's tests. It knows nothing of
-// elements and operators, which are combined on the nodes, in an order of ours.
+// Carries bytes from node to node: by the host MPI, or through memory in the engine's tests. It knows nothing of
+// elements and operators: ranks combine operands themselves, in an order that the engine determines.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,14 +15,14 @@ struct MemberParts {
   std::span<const std::size_t> bytes, at;
 };
 
-// What moves among members: of a lane, nodes; of a node, its locals.
+// A transfer among members. The members of a lane are nodes; those of a node (within_node) are its locals.
 struct LaneTransfer {
   Move move;
   int root = 0;                    // bcast, gather, scatter
-  const std::byte* one = nullptr;  // what a member gives of gather and allgather
-  std::byte* to = nullptr;         // what it gets of scatter; bcast: the buffer, of all
+  const std::byte* one = nullptr;  // what a member gives in gather and allgather
+  std::byte* to = nullptr;         // what it gets in scatter; in bcast the buffer of each member
   std::size_t bytes = 0;           // of `one` and `to`
-  MemberParts from{}, into{};      // scatter, alltoall; gather, allgather, alltoall
+  MemberParts from{}, into{};      // from: scatter, alltoall; into: gather, allgather, alltoall
 };
 
 class Transport {
@@ -33,11 +33,11 @@ class Transport {
   virtual ~Transport() = default;
   // Collective over all ranks of the communicator: makes a lane ready, where it is not yet. Throws team::Broken.
   virtual void open(int lane) = 0;
-  // By all members of a lane in the same order. What the transfer points to stays until it is done. Throws
-  // team::Broken.
+  // All members of a lane call it, in the same order. What the transfer points to must stay valid until it is done.
+  // Throws team::Broken.
   virtual void start(unsigned slot, int lane, const LaneTransfer& transfer) = 0;
   virtual bool done(unsigned slot) = 0;
-  // Bytes that a buffer may have, the same on all ranks.
+  // Returns the most bytes that a buffer may have, the same on all ranks.
   virtual std::size_t longest() const = 0;
 };
 

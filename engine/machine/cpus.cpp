@@ -100,29 +100,13 @@ static std::size_t bytes_of(const std::string& text) {
   return value << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
 }
 
-// Reads the kernel's files of CPU 0: a full topology would cost milliseconds at start-up.
-std::size_t last_level_cache() {
-  std::size_t largest = 0;
-  for (int index = 0; index < 8; ++index) {
-    const std::string text = contents("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
-    if (text.empty()) break;
-    largest = std::max(largest, bytes_of(text));
-  }
-  return largest ? largest : 8u << 20;
-}
-
 namespace {
 
-// Returns the last of these files, smallest list first, that exists in our first CPU's directory.
-std::string last_list(const Cpus& cpus, const std::string& root, std::initializer_list<const char*> names) {
-  std::size_t one = 0;
-  while (one < cpus.allowed.bits.size() && !cpus.allowed.bits[one]) ++one;
-  std::string list;
-  for (const char* name : names) {
-    const std::string text = contents(root + "/sys/devices/system/cpu/cpu" + std::to_string(one) + "/" + name);
-    if (!text.empty()) list = text.substr(0, text.find('\n'));
-  }
-  return list;
+// Returns a file of our first CPU's directory, without the end of its line; "" where there is none.
+std::string of_first_cpu(const Cpus& cpus, const std::string& root, const std::string& name) {
+  const std::string cpu = std::to_string(cpus.allowed.bits._Find_first());
+  const std::string text = contents(root + "/sys/devices/system/cpu/cpu" + cpu + "/" + name);
+  return text.substr(0, text.find('\n'));
 }
 
 // Parses a list such as "0-3,8".
@@ -137,49 +121,39 @@ CpuSet read_list(const std::string& list) {
   return all;
 }
 
-// Returns the first CPU of a list if all of ours are in it; otherwise -1.
-int first_of_all(const Cpus& cpus, const std::string& list) {
-  const CpuSet shared = read_list(list);
+// Returns the first of these CPUs if all of ours are among them; otherwise -1.
+int first_of_all(const Cpus& cpus, const CpuSet& shared) {
   if (shared.bits.none() || (cpus.allowed.bits & ~shared.bits).any()) return -1;
   return int(shared.bits._Find_first());
 }
 
 }  // namespace
 
-int shared_cache(const Cpus& cpus, const std::string& root) {
-  return first_of_all(
-      cpus, last_list(cpus, root,
-                      {"cache/index0/shared_cpu_list", "cache/index1/shared_cpu_list", "cache/index2/shared_cpu_list",
-                       "cache/index3/shared_cpu_list", "cache/index4/shared_cpu_list"}));
-}
+int Caches::shared_by(const Cpus& cpus) const { return first_of_all(cpus, neighbors); }
 
-std::size_t private_cache(const Cpus& cpus, const std::string& root) {
-  const int siblings = read_list(last_list(cpus, root, {"topology/thread_siblings_list"})).count();
-  std::size_t largest = 0;
+// Reads the kernel's files, of which each takes nine microseconds, as seldom as possible: a full topology would cost
+// milliseconds at start-up.
+Caches read_caches(const Cpus& cpus, const std::string& root) {
+  Caches found{};
+  const int siblings = std::max(1, read_list(of_first_cpu(cpus, root, "topology/thread_siblings_list")).count());
   for (int index = 0; index < 8; ++index) {
-    const std::string name = "cache/index" + std::to_string(index) + "/";
-    const std::string text = last_list(cpus, root, {(name + "size").c_str()});
-    if (text.empty()) break;
-    if (last_list(cpus, root, {(name + "type").c_str()}) == "Instruction" ||
-        read_list(last_list(cpus, root, {(name + "shared_cpu_list").c_str()})).count() > std::max(siblings, 1))
-      continue;
-    largest = std::max(largest, bytes_of(text));
+    const std::string leaf = "cache/index" + std::to_string(index) + "/";
+    const CpuSet sharers = read_list(of_first_cpu(cpus, root, leaf + "shared_cpu_list"));
+    if (sharers.bits.none()) break;
+    found.neighbors = sharers;
+    const std::size_t bytes = bytes_of(of_first_cpu(cpus, root, leaf + "size"));
+    found.largest = std::max(found.largest, bytes);
+    if (bytes > found.own && sharers.count() <= siblings && of_first_cpu(cpus, root, leaf + "type") != "Instruction")
+      found.own = bytes;
   }
-  return largest;
-}
-
-CpuSet cache_neighbors(const Cpus& cpus, const std::string& root) {
-  return read_list(last_list(cpus, root,
-                             {"cache/index1/shared_cpu_list", "cache/index2/shared_cpu_list",
-                              "cache/index3/shared_cpu_list", "cache/index4/shared_cpu_list"}));
-}
-
-std::size_t cache_sharers(const Cpus& cpus, const std::string& root) {
-  return std::size_t(cache_neighbors(cpus, root).count());
+  if (!found.largest) found.largest = 8u << 20;
+  return found;
 }
 
 int shared_package(const Cpus& cpus, const std::string& root) {
-  return first_of_all(cpus, last_list(cpus, root, {"topology/core_siblings_list", "topology/package_cpus_list"}));
+  std::string list = of_first_cpu(cpus, root, "topology/package_cpus_list");
+  if (list.empty()) list = of_first_cpu(cpus, root, "topology/core_siblings_list");  // before Linux 5.3
+  return first_of_all(cpus, read_list(list));
 }
 
 int scheduling_group(const std::string& root) {

@@ -22,16 +22,17 @@ struct Cpus {
 // the node. The kernel makes a group of each session (autogroup), except below control groups that divide the CPUs.
 int scheduling_group(const std::string& root = "");
 
-std::size_t last_level_cache();  // bytes
-// Returns the bytes of our first CPU's largest cache that no other core shares; 0: unknown.
-std::size_t private_cache(const Cpus& cpus, const std::string& root = "");
-// Returns how many CPUs share our first CPU's last-level cache; 0: unknown.
-std::size_t cache_sharers(const Cpus& cpus, const std::string& root = "");
-// Returns the CPUs that share our first CPU's last-level cache; none: unknown.
-CpuSet cache_neighbors(const Cpus& cpus, const std::string& root = "");
-// Returns the first CPU of the last-level cache that all of our CPUs share; -1: they have several, or it is unknown.
-int shared_cache(const Cpus& cpus, const std::string& root = "");
-int shared_package(const Cpus& cpus, const std::string& root = "");  // the same for packages
+// The caches of our first CPU.
+struct Caches {
+  std::size_t largest;  // bytes
+  std::size_t own;      // bytes of the largest that no other core shares; 0: unknown
+  CpuSet neighbors;     // CPUs that share the last level; none: unknown
+  // Returns the first CPU of the last-level cache that all of ours share; -1: they have several, or it is unknown.
+  int shared_by(const Cpus& cpus) const;
+};
+Caches read_caches(const Cpus& cpus, const std::string& root = "");
+// Returns the first CPU of the package that has all of ours; -1: they are in several, or it is unknown.
+int shared_package(const Cpus& cpus, const std::string& root = "");
 
 // `root` precedes /proc and /sys (tests); the affinity mask is always our own.
 Cpus available_cpus(const std::string& root = "");

@@ -1,4 +1,5 @@
-// What a call leaves behind in caches, for the caller to pay when it comes back to its buffers (tuning/selector.hpp).
+// Estimates what a call costs later: the caller has to fetch the lines that it has left in other caches when it comes
+// back to its buffers (tuning/selector.hpp).
 #pragma once
 #include <algorithm>
 
@@ -8,8 +9,8 @@
 namespace nearfield::machine {
 
 // Returns the part of so many touched bytes that a cache of `cache` bytes does not hold when they are touched again:
-// half of them where they are as many. Lines that do not stay in the peer's cache have left it before the program comes
-// back to them, and cost nothing more.
+// half of them if `touched` equals `cache`. Lines that do not stay in the peer's cache have left it before the program
+// comes back to them, and cost nothing more.
 inline double part_beyond(double touched, double cache) {
   return cache > 0 ? std::clamp(touched / cache - 0.5, 0.0, 1.0) : 1;
 }

@@ -9,17 +9,16 @@
 
 namespace nearfield::machine {
 
-// Times of bytes between two cores. Nanoseconds, per byte but for the line; by the kind of stores and loads that takes
-// least.
+// Times of bytes between two cores, in nanoseconds per byte (`line`: in all), by the fastest kind of stores and loads.
 struct PairCosts {
   double line = 0;   // a cache line, one way; 0: not measured
   double own = 0;    // a core copies within its private cache
   double copy = 0;   // it copies bytes that the other has just written
-  double left = 0;   // the other writes them again: time beyond that before they were read
-  double fill = 0;   // into a copy buffer that has not been used for a while (memory/copy_buffers.hpp)
-  double empty = 0;  // out of it, by the other
-  double kind = 0;   // of the stores and loads by which fill and empty take so long (copying::handover_kinds)
-  double times = 0;  // how often they have been measured; `measured_enough`: by a command, alone
+  double left = 0;   // the other writes them again: time beyond that of writing them before they were read
+  double fill = 0;   // a core fills a copy buffer that has not been used for a while (memory/copy_buffers.hpp)
+  double empty = 0;  // the other copies out of that buffer
+  double kind = 0;   // that of the stores and loads of fill and empty, as an index (copying::handover_kinds)
+  double times = 0;  // how often they have been measured; at once `measured_enough` by a command that runs alone
   double hour = 0;   // when last, in hours since 1970
 };
 
@@ -39,7 +38,7 @@ struct Network {
 // Times in nanoseconds, per byte where bytes are moved; sizes in bytes.
 struct Machine {
   double line = 100;          // a cache line from one core to another, one way
-  double near = 0;            // the same where they share a last-level cache, as part of them do; 0: as `line`
+  double near = 0;            // the same between cores that share a last-level cache, if not all cores do; 0: as `line`
   double turn = 1600;         // from one rank to the next on a CPU that both want
   double copy = 0.018;        // per byte: one core copies bytes that another has just written, in cache
   double fold = 0.010;        // per byte of operands: reducing in cache
@@ -53,9 +52,9 @@ struct Machine {
   double l1 = 32768, l1_ways = 8, l2 = 1 << 20, l2_ways = 8, cache_ways = 16;
   double sockets = 1;
   double cpus = 0;  // CPUs of the node that ranks may use; 0: as the system says
-  // In each state of the machine (states.hpp) that two ranks have met, as they measured it (calibration.hpp), the
-  // shortest line first. A line of 0: not measured, and the other figures are of no particular machine. A team's are
-  // those of its first two members, and those beyond its caches.
+  // Figures of each state of the machine (states.hpp) in which two ranks have measured (calibration.hpp), the shortest
+  // line first. A line of 0: not measured, and the other figures are of no particular machine. In a team, near_pair is
+  // what its first two members have found, and far_pair holds between members that share no last-level cache.
   PairCosts near_pair{0, 0.012, 0.02, 0.04, 0.016, 0.02}, far_pair, further[2];
   Network network;
   // Returns the times between members; `far`: they share no last-level cache.
@@ -80,7 +79,7 @@ Result<Machine> read_stored_machine(const std::string& path);
 // Replaces the file at once: a concurrent reader finds the old file or the new one.
 Result<void> store_machine(const std::string& path, const Machine& machine);
 
-// Times of all states that are known, the shortest line first; those without a line are none.
+// Times of all states that are known, the shortest line first; an entry whose line is 0 is not one.
 using PairStates = std::array<PairCosts, 4>;
 PairStates pair_states(const Machine& machine);
 // Returns the times known of the state in which a line takes that long; may be null.

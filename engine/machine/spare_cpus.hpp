@@ -14,7 +14,7 @@ struct SpareCpus {
 };
 
 // `granted`: CPUs of the job on this node; `own`: of the rank; `ranks`: of each rank of the node, including this one;
-// `near`: CPUs that share its last-level cache; `quota`: CPUs' worth of time.
+// `near`: CPUs that share the rank's last-level cache; `quota`: CPUs' worth of time.
 SpareCpus find_spare_cpus(const CpuSet& granted, const CpuSet& own, std::span<const CpuSet> ranks, const CpuSet& near,
                           double quota);
 

@@ -20,7 +20,7 @@ inline constexpr double alike = 1.5;
 inline bool like(double a, double b) { return a > 0 && b > 0 && a < alike * b && b < alike * a; }
 
 struct MachineState {
-  double low, middle, high;  // ns: nine tenths of its lines, and their median
+  double low, middle, high;  // ns: nine tenths of its lines are from low to high; middle: their median
   double border;             // lines from here on are of the next state; infinite: there is none
   std::size_t lines;
 };

@@ -193,7 +193,7 @@ Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t ali
     return offset;
   }
   if (const auto fits = check_length(bytes); !fits) return fits.error();
-  if (inherited()) return Error{"the segment is that of the process that has forked this one"};
+  if (inherited()) return Error{"the segment belongs to the process that forked this one"};
   bytes = round_up(std::max<std::size_t>(bytes, 1), page);
   align = std::max(align, page);
   const std::size_t z = bytes <= most_cleared ? kept_small : kept_large;

@@ -11,8 +11,8 @@
 // break up large ones. The last few pieces keep their bookkeeping for allocations of the same length before they join
 // their zone.
 //
-//   begin .. top        ranges of zones, lots, and holes, which have no memory: what alignment has left out, and where
-//                       lots were. Zones and lots that need more look there first
+//   begin .. top        ranges of zones, lots, and holes. A hole has no memory: alignment has left it out, or a lot was
+//                       there. A zone that grows and a new lot take a hole that fits
 //   top .. end          nothing is reserved
 #pragma once
 #include <unistd.h>
@@ -35,8 +35,9 @@ class Arena {
   // is placed.
   Arena(Segment& segment, std::size_t begin, Placer* placer = nullptr);
 
-  // Offset of `bytes` bytes (rounded up to 64) at a multiple of `align` (a power of two). Content is unspecified. They
-  // lie on the nodes of `wish`, otherwise of the component's wish; an Error also where a forced wish cannot be met.
+  // Returns the offset of `bytes` bytes (rounded up to 64), a multiple of `align` (a power of two). Content is
+  // unspecified. They lie on the nodes of `wish`, or else of the component's wish. An Error: there is no memory, or a
+  // forced wish cannot be met.
   Result<std::size_t> allocate(std::size_t bytes, std::size_t align, Component component = Component::control,
                                const Wish* wish = nullptr);
   // The same, as a lot: its memory returns to the kernel when it is freed.
@@ -55,7 +56,7 @@ class Arena {
     std::size_t now = 0, most = 0;
   };
   Held held(Component component) const;
-  std::size_t reserved() const;  // bytes with memory behind them, and holes
+  std::size_t reserved() const;  // bytes up to the top, with holes and untouched memory
   // Length of the allocation that begins at `offset`, 0 when there is none.
   std::size_t length(std::size_t offset) const;
 
@@ -65,17 +66,17 @@ class Arena {
     std::set<std::pair<std::size_t, std::size_t>> free_by_length;  // (length, offset)
   };
   static constexpr std::size_t kept_small = component_count + 1, kept_large = component_count + 2;
-  static constexpr std::size_t lot = component_count + 3;  // the place of a zone's number
+  static constexpr std::size_t lot = component_count + 3;  // in place of a zone's number
   struct Used {
     std::size_t length;
     std::size_t zone;  // 0, a component's + 1, a kept one, or `lot`
     Component component;
-    bool placed, own;  // placed: by a wish; own: of the component, not of the allocation
+    bool placed, own;  // placed: by a wish; own: that is the component's, not the allocation's
   };
   using Ranges = std::map<std::size_t, std::size_t>;
   using Pieces = std::map<std::size_t, Used>;  // by offset
 
-  // A child has the segment of its parent, where it allocates and frees nothing.
+  // A forked child has its parent's arena, but may neither allocate nor free in the parent's segment.
   bool inherited() const { return getpid() != owner_; }
   void add_free(Zone& zone, std::size_t offset, std::size_t bytes);
   void remove_free(Zone& zone, Ranges::iterator range);

@@ -3,8 +3,8 @@
 // MADV_COLLAPSE asks a kernel worker of every CPU to empty its lists of pages and waits for all of them, once per call
 // and one caller at a time. On a quiet machine 64 MiB take an eighth of the time of their small pages, on a busy one a
 // call may take a hundred milliseconds. So calls are few and long: none in a process's first second, one process of a
-// node at a time, and their time beyond that of the small pages they replace is at most one part in `share` of the
-// process's.
+// node at a time. Their time, beyond that of the small pages that they replace, is at most one part in `share` of the
+// time that the process has run.
 #pragma once
 #include <fcntl.h>
 #include <sys/file.h>
@@ -34,8 +34,8 @@ class Allowance {
     std::uint64_t none = 0;
     begin_.compare_exchange_strong(none, now, std::memory_order_relaxed);
   }
-  // Returns how many of `wanted` huge pages one call may make now. `spared`: time that a huge page saves by small pages
-  // not made.
+  // Returns how many of `wanted` huge pages one call may make now. `spared`: the time of making the small pages that
+  // one huge page replaces.
   std::size_t permits(std::size_t wanted, std::uint64_t spared, std::uint64_t now) {
     begin(now);
     const std::uint64_t age = now - begin_.load(std::memory_order_relaxed);
@@ -57,10 +57,10 @@ class Allowance {
     return known ? known : 1'000'000;
   }
   std::atomic<std::uint64_t> begin_{0}, spent_{0};
-  std::atomic<std::uint64_t> each_{0};  // estimate for one huge page; 0, as all of the heap initially: none is known
+  std::atomic<std::uint64_t> each_{0};  // estimate for one huge page; 0, as in the heap's zeroed object: none is known
 };
 
-// Lock of the node: a lock on a file that all processes see, which ends with its holder.
+// The node's lock: a lock on a file that all processes see. The kernel releases it when its holder ends.
 class CollapsingAlone {
  public:
   CollapsingAlone() : file_(open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC)) {
@@ -81,7 +81,8 @@ struct Collapsed {
   std::size_t pages = 0;  // huge pages that were tried; 0: not permitted now
   int error = 0;          // errno if not all were made
 };
-// Makes the first of `wanted` pages at `at`, a multiple of their length, huge. The contents stay.
+// Makes huge pages of the range at `at`, a multiple of their length: as many as are permitted of `wanted`. The contents
+// stay.
 inline Collapsed collapse(Allowance& collapsing, void* at, std::size_t huge_page, std::size_t wanted,
                           std::uint64_t spared = 0) {
   const std::uint64_t begin = nanoseconds();

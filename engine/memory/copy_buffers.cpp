@@ -51,7 +51,7 @@ bool CopyBuffers::make() noexcept try {
   auto offset = arena_.allocate_apart(span(), span() >= huge_page ? huge_page : 4096, Component::copy_buffers);
   if (!offset) {
     refused_ = true;
-    log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
+    log_line(LogLevel::info, "no memory for copy buffers: %s", offset.error().text.c_str());
     return false;
   }
   madvise(segment_.base() + *offset, span(), MADV_POPULATE_WRITE);

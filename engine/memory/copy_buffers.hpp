@@ -1,4 +1,4 @@
-// Copy buffers by age.
+// Hands out copy buffers: those first that have not been used for longest.
 //
 // A store to a line that another core's private cache holds waits for that core; once the line has moved to the shared
 // cache it costs a sixth (docs/dev/decisions.md). So memory that one core writes after others have read it is taken
@@ -33,15 +33,16 @@ class CopyBuffers {
   static constexpr std::size_t bytes_for(std::size_t span) { return span / unit * unit; }
 
   std::size_t span() const { return units_ * unit; }
-  // Offset in the segment of `bytes` bytes, at a multiple of `unit`; 0 when there is none, or when fewer than `spared`
-  // bytes would be left. The first call makes the pages. Any thread.
+  // Returns the offset in the segment of `bytes` bytes, a multiple of `unit`; 0: there is no room, or fewer than
+  // `spared` bytes would be left. The first call makes the pages. Any thread.
   std::size_t take(std::size_t bytes, std::size_t spared = 0) noexcept;
   void put_back(std::size_t offset, std::size_t bytes) noexcept;
   // Gives the memory back, unless some of it is held. The next take makes it again.
   void rest() noexcept;
   std::size_t free_bytes() const { return free_.load(std::memory_order_relaxed) * unit; }
 
-  // Whoever keeps buffers beyond their use. Holders are called, and change what they keep, under holders_mutex().
+  // An object that keeps buffers beyond their use. Holders are called, and change what they keep, under
+  // holders_mutex().
   class Holder {
    public:
     virtual void put_back_read() = 0;  // puts back those that all readers have read
@@ -55,7 +56,7 @@ class CopyBuffers {
     bool is_holder_ = false;
   };
   std::mutex& holders_mutex() { return holders_mutex_; }
-  void add(Holder& holder) noexcept;  // once or more
+  void add(Holder& holder) noexcept;  // no effect if it has been added
   void remove(Holder& holder) noexcept;
   void ask_holders();
 

@@ -16,7 +16,7 @@ constexpr NamedComponent components[component_count] = {
     {"copy-buffers", "messages and collectives whose buffers are not mapped"},
     {"windows", "MPI_Win_allocate and MPI_Win_allocate_shared"},
     {"heap", "the program's own allocations of 32 KiB and more"},
-    {"control", "slots, mailboxes, words that ranks meet by"},
+    {"control", "slots, mailboxes, synchronization words"},
     {"alloc-mem", "MPI_Alloc_mem"},
 };
 
@@ -77,9 +77,10 @@ Result<void> read_word(std::string_view word, Wish& wish, bool& has_target) {
   constexpr std::string_view limit = "max=";
   constexpr int most_nodes = 1024;  // the kernel's limit
   if (int number = 0; read_number(word, number)) {
-    if (number >= most_nodes) return Error{quoted(word) + " is no number of a NUMA node"};
-    if (has_target && wish.target != Wish::Target::numbers) return Error{quoted(word) + " is a second place"};
-    if (std::ranges::find(wish.numbers, number) != wish.numbers.end()) return Error{quoted(word) + " is there twice"};
+    if (number >= most_nodes) return Error{quoted(word) + " is not the number of a NUMA node"};
+    if (has_target && wish.target != Wish::Target::numbers)
+      return Error{quoted(word) + " is a second place, but only one is allowed"};
+    if (std::ranges::find(wish.numbers, number) != wish.numbers.end()) return Error{quoted(word) + " appears twice"};
     has_target = true;
     wish.target = Wish::Target::numbers;
     wish.numbers.push_back(number);
@@ -87,7 +88,7 @@ Result<void> read_word(std::string_view word, Wish& wish, bool& has_target) {
   }
   for (const auto& [name, target] : targets) {
     if (word != name) continue;
-    if (has_target) return Error{quoted(word) + " is a second place"};
+    if (has_target) return Error{quoted(word) + " is a second place, but only one is allowed"};
     has_target = true;
     wish.target = target;
     return {};
@@ -98,9 +99,9 @@ Result<void> read_word(std::string_view word, Wish& wish, bool& has_target) {
     wish.forced = true;
   } else if (word.starts_with(limit)) {
     if (!read_size(word.substr(limit.size()), wish.most))
-      return Error{quoted(word) + ": a size is a number above 0, with K, M, G or T behind it or nothing"};
+      return Error{quoted(word) + ": a size is a number above 0, followed by K, M, G, T or nothing"};
   } else {
-    return Error{quoted(word) + " is no word of a placement; " + valid_words};
+    return Error{quoted(word) + " is not a word of a placement; " + valid_words};
   }
   return {};
 }
@@ -239,7 +240,7 @@ Result<Wishes> parse_wishes(std::string_view sentences) {
   auto sentence = [&](std::string_view text) -> Result<void> {
     if (text.empty()) return {};  // behind a last semicolon
     const std::size_t colon = text.find(':');
-    if (colon == text.npos) return Error{quoted(text) + " is no COMPONENT:PLACE"};
+    if (colon == text.npos) return Error{quoted(text) + " is not of the form COMPONENT:PLACE"};
     const std::string_view component = trimmed(text.substr(0, colon));
     std::optional<Wish>* place = component == "all" ? &all : nullptr;
     for (std::size_t c = 0; c < component_count; ++c)
@@ -249,7 +250,7 @@ Result<Wishes> parse_wishes(std::string_view sentences) {
       for (const NamedComponent& one : components) valid += std::string(", ") + one.name;
       return Error{quoted(component) + " is not one of " + valid};
     }
-    if (*place) return Error{quoted(component) + " is there twice"};
+    if (*place) return Error{quoted(component) + " appears twice"};
     auto wish = parse_wish(text.substr(colon + 1));
     if (!wish) return Error{std::string(component) + ": " + wish.error().text};
     *place = std::move(*wish);

@@ -1,5 +1,5 @@
-// Placement: on which NUMA nodes memory should lie. A Wish is parsed from text; order() and divide() decide from a list
-// of nodes where it leads to, without any system call.
+// Placement: on which NUMA nodes memory should lie. A Wish is parsed from text. order() and divide() decide to which
+// nodes of a list the memory goes, without any system call.
 //
 //   NEARFIELD_MEMORY = SENTENCE { ";" SENTENCE }       SENTENCE = COMPONENT ":" WISH
 //   WISH = WORD { "," WORD }                           an info key holds one

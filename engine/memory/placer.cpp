@@ -167,7 +167,9 @@ Result<void> Placer::miss(Component component, const Wish& wish, bool own, const
     return Error{text};
   }
   const std::lock_guard lock(mutex_);
-  if (!logged_) log_line(LogLevel::info, "memory for %s is not all placed: %s", name(component), why.c_str());
+  if (!logged_)
+    log_line(LogLevel::info, "not all memory of %s is where NEARFIELD_MEMORY asks for: %s", name(component),
+             why.c_str());
   logged_ = true;
   return {};
 }

@@ -51,8 +51,8 @@ class Placer {
   // is for this range.
   Asked ask(Component component, const Wish& wish, bool own, void* at, std::size_t bytes);
   Result<void> settle(Component component, const Wish& wish, bool own, const Asked& asked, void* at, std::size_t bytes);
-  // Places a range of whole pages that is mapped and untouched. Without `wish` the component's counts; without either
-  // nothing happens. An Error: a forced wish cannot be met, or there is no memory.
+  // Places a range of whole pages that is mapped and untouched. Without `wish` the component's wish counts; if there is
+  // none either, nothing happens. An Error: a forced wish cannot be met, or there is no memory.
   Result<void> place(Component component, void* at, std::size_t bytes, const Wish* wish = nullptr);
   // pre: the range has no memory any more. Resets its policy.
   void give_back(Component component, bool own, void* at, std::size_t bytes) noexcept;

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/memory/descriptors.hpp"
 #include "engine/processor/instrumented.hpp"
 
 namespace nearfield::memory {
@@ -73,12 +74,12 @@ Result<Segment> Segment::create(std::size_t virtual_bytes) {
   // Beyond the limit on file sizes the kernel sends SIGXFSZ.
   const std::size_t longest = limit(RLIMIT_FSIZE) / page * page;
   if (longest < smallest)
-    return Error{"files of this process may have " + std::to_string(longest >> 10) +
-                 " KiB at most (ulimit -f), shared memory needs " + std::to_string(smallest >> 20) + " MiB"};
+    return Error{"files of this process are limited to " + std::to_string(longest >> 10) +
+                 " KiB (ulimit -f), but shared memory needs " + std::to_string(smallest >> 20) + " MiB"};
   virtual_bytes = std::min(virtual_bytes, longest);
   Error last;
   for (; virtual_bytes >= smallest; virtual_bytes = virtual_bytes / 2 / page * page) {
-    const int fd = memfd_create("nearfield", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const int fd = descriptors::create_memory("nearfield");
     if (fd < 0) return system_error("creating shared memory (memfd_create)");
     if (ftruncate(fd, off_t(virtual_bytes)) || fcntl(fd, F_ADD_SEALS, wanted_seals)) {
       last = system_error("sizing and sealing shared memory of " + std::to_string(virtual_bytes >> 20) + " MiB");
@@ -106,9 +107,13 @@ Result<void> Segment::reserve(std::size_t offset, std::size_t bytes) {
     return Error{"the segment of " + std::to_string(size() >> 20) + " MiB is full"};
   }
   const std::size_t begin = offset / page * page, end = (offset + bytes + page - 1) / page * page;
-  int failed;
-  do failed = fallocate(fd_, 0, off_t(begin), off_t(end - begin)) ? errno : 0;
-  while (failed == EINTR);
+  // In pieces, since older kernels undo all of a call that a signal interrupts.
+  constexpr std::size_t piece = 1 << 20;
+  int failed = 0;
+  for (std::size_t at = begin; at < end && !failed; at += piece) {
+    do failed = fallocate(fd_, 0, off_t(at), off_t(std::min(piece, end - at))) ? errno : 0;
+    while (failed == EINTR);
+  }
   if (failed)
     return system_error(
         "reserving " + std::to_string(bytes >> 10) +
@@ -145,7 +150,7 @@ Result<PeerSegment> PeerSegment::open(pid_t pid, int fd) {
   // The pid may be another process in our pid namespace, and opening a file that is no memfd may block or do harm.
   char target[64] = {};
   if (readlink(path.c_str(), target, sizeof target - 1) < 0) return system_error("looking at " + path);
-  if (!std::string_view(target).starts_with("/memfd:nearfield")) return Error{path + " is no segment of ours"};
+  if (!std::string_view(target).starts_with("/memfd:nearfield")) return Error{path + " is not a segment of Nearfield"};
   const int opened = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (opened < 0) return system_error("opening " + path);
   return map(opened);

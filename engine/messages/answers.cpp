@@ -6,11 +6,10 @@
 //   many wait already: listed = 1, looks no more      matched: state, answered_before = answered, answered = this one
 //   takes the whole list: answered = 0 <--------------
 //
-// So a poll looks at few, and costs the same however many wait. Those that are answered go on in the order of their
-// answers (sending_), which is that in which the receiver goes on with them.
+// So the cost of a poll does not grow with the number of messages that wait. Answered messages go on in the order of
+// their answers, which is the order at the receiver.
 //
-// The list is a stack of which all is taken at once: no entry is put in twice, and none is used again before it was
-// taken out.
+// The list is a stack, emptied by one exchange. No entry is put in twice, or used again before it was taken out.
 #include <array>
 #include <span>
 #include <utility>
@@ -28,7 +27,7 @@ constexpr unsigned most_looked_at = 16;  // sends whose answers are looked for i
 
 bool Transfers::offer(Request& request, const RemoteLayout& where, std::uint64_t first) {
   if (!begin(request, where, first)) {
-    // Those under way give back what they hold.
+    // Sends under way will give back what they hold, so there will be room.
     if (first || !in_progress_.sends.empty() || any_offered() || any_retired()) return false;
     request.error = ErrorKind::no_memory;
     continuations_.complete(request);
@@ -51,8 +50,8 @@ bool Transfers::offer(Request& request, const RemoteLayout& where, std::uint64_t
 
 void Transfers::stop_looking(Request& request) { offered_count_ -= std::exchange(request.offered.looked_at, false); }
 
-// What is looked at is looked at first, and goes behind the others: a receiver that has answered it has put into the
-// list before what it has answered before.
+// Looks at states first, and then takes the list, but those found by their states go on after those of the list: when a
+// receiver stores a state, its earlier answers are in the list already.
 bool Transfers::take_answers(Protocols& protocols) {
   std::array<Request*, most_looked_at> found;
   std::size_t count = 0;
@@ -86,7 +85,7 @@ bool Transfers::take_answers(Protocols& protocols) {
   return any;
 }
 
-// It is under way, or ends.
+// The send goes on as its answer says, or ends.
 void Transfers::take_answer(Protocols& protocols, Request& request) {
   request.way = request.offered.transfer->state.load(std::memory_order_acquire);  // SYNC: transfer-state
   if (request.way != State::done && request.way != State::cancelled) {
@@ -101,7 +100,7 @@ void Transfers::take_answer(Protocols& protocols, Request& request) {
 
 // ---------------------------------------------------------------- the receiver's side
 
-// Whatever of the Transfer is told by its state is there.
+// pre: what the state publishes is stored.
 void Transfers::answer(int member, std::uint64_t transfer, State state) {
   Transfer& t = of(member, transfer);
   t.state.store(state, std::memory_order_release);  // SYNC: transfer-state

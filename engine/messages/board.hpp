@@ -1,18 +1,19 @@
-// The board of a partitioned message that is short as a whole: room in the sender's segment for the partitions of two
-// starts, with a flag for each. A partition is a copy and a flag, by any thread, without a lock.
+// The board of a partitioned message that is short as a whole. It is room in the segment of the sender for the
+// partitions of two starts, with a flag for each. To send a partition any thread copies it and sets its flag, without a
+// lock.
 //
 //   sender, start k                                     receiver, start k
-//   partition i is ready; the half k % 2 is free once
-//     consumed >= k - 2 (acquire), or i waits for that
+//   partition i is ready; it waits until
+//     consumed >= k - 2 (acquire): half k % 2 is free
 //   copies it into the half
 //   ready[i] of the half = k (release) ---------------> asked for i: ready[i] == k (acquire): copies it out
 //   it was the last: whole = k (release) -------------> waiting for all: whole == k (acquire): copies them out
 //                                                       all are out: consumed = k (release)
 //
-// Who waits for all does not look at the flags, whose lines the sender still writes to.
+// A receiver that waits for all partitions does not read the flags, whose lines the sender still writes.
 //
-// Starts are numbered from 1 on both sides. A sender waits for a start of the receiver that comes before the one it has
-// data for, so a receiver need not look while it does something else.
+// Starts are numbered from 1 on both sides. A sender only waits for an earlier start, which the receiver completes in
+// its own calls, so the receiver need not poll boards elsewhere.
 #pragma once
 #include <cstring>
 
@@ -22,7 +23,7 @@
 namespace nearfield::messages {
 
 struct Board {
-  alignas(line) Atomic<std::uint64_t> consumed;  // receiver: starts that are out of the board
+  alignas(line) Atomic<std::uint64_t> consumed;  // receiver: starts whose data it has copied out
   alignas(line) Atomic<std::uint64_t> whole;     // sender: the last start of which all partitions are there
   alignas(line) std::byte rest[];                // flags, then data, of either half
 };
@@ -35,7 +36,7 @@ struct Partitions {
 // Both sides' view of a board.
 class BoardView {
  public:
-  using Flag = Atomic<std::uint32_t>;  // sender: the start that the partition is of
+  using Flag = Atomic<std::uint32_t>;  // sender: number of the start whose partition is there
   static constexpr std::uint64_t most_bytes = 64 << 10, most_partitions = 4096;
   static bool serves(const Partitions& p) { return p.count && p.count <= most_partitions && p.all() <= most_bytes; }
   static std::uint64_t size(const Partitions& p) { return sizeof(Board) + 2 * half(p); }
@@ -57,7 +58,7 @@ class BoardView {
     layout::gather(this->data(start) + partition * partitions_.bytes, data, 0, partitions_.bytes);
     flags(start)[partition].store(std::uint32_t(start), std::memory_order_release);  // SYNC: board-partition
   }
-  // All of them have been put, by whichever threads, which the caller knows of.
+  // pre: all partitions have been put, and the caller has synchronised with the threads that did it.
   void put_last(std::uint64_t start) const {
     board_->whole.store(start, std::memory_order_release);  // SYNC: board-whole
   }

@@ -39,7 +39,7 @@ Cell* Channels::free_cell() {
   return nullptr;
 }
 
-// The cell's payload is written.
+// pre: the cell's envelope and payload are written.
 void Channels::send_cell(int member, Cell& cell, Kind kind, std::size_t payload) {
   cell.record.word.store(record_word(kind, payload), std::memory_order_relaxed);  // published by the queue
   cell.busy.store(1, std::memory_order_relaxed);
@@ -59,7 +59,8 @@ bool Channels::make_ring(int member) {
   To& to = to_[std::size_t(member)];
   const auto offset = process.arena().allocate(bytes_of_fastbox(ring_bytes_), line, memory::Component::fastboxes);
   if (!offset) {
-    log_line(LogLevel::info, "no room for a fastbox, a pair goes on with the queue: %s", offset.error().text.c_str());
+    log_line(LogLevel::info, "no memory for another fastbox, so this pair of ranks keeps using the queue: %s",
+             offset.error().text.c_str());
     to.without_ring = true;
     return false;
   }
@@ -112,8 +113,8 @@ void Channels::open_ring(int member, const Cell& cell) {
   talking_.push_back(member);
 }
 
-// The reader waits for the record's first line. That is written last, and at one go: the reader fetches it again and
-// again, and each time what is written to it afterwards has to wait for it.
+// The reader polls the first line of the record: each of its looks takes the line from the writer, whose next store to
+// it waits until it is back. So that line is written last, and at one go.
 static void write_dense(Record& record, const Envelope& envelope, const std::byte* from, std::size_t bytes) {
   std::byte* const to = payload_of(record, bytes);
   const std::size_t beside = 64 - place_of_payload(bytes);
@@ -155,7 +156,7 @@ bool Channels::push(int member, Kind kind, const Envelope& envelope, std::span<c
                     const layout::Data& data) {
   To& to = to_[std::size_t(member)];
   const std::size_t payload = note.size() + data.bytes;
-  // Without a ring it is tried again, by the queue where there is no memory.
+  // If the ring cannot be made now the caller tries again, by the queue if there is no memory for a ring.
   if (!to.ring && wants_ring(to, payload) && !make_ring(member)) return false;
   if (to.ring) {
     Record* const record = to.ring.reserve(payload);

@@ -1,6 +1,7 @@
 // Records between this process and the others: the receive queue, and a ring for each pair that talks (blocks.hpp).
 //
-// Rings that are silent are looked at now and then only, so that a poll costs the same however many pairs once talked.
+// Silent rings are polled only now and then, so that the cost of a poll does not grow with the pairs that once
+// exchanged messages.
 //
 // Threads: everything here needs the messenger's lock.
 #pragma once
@@ -26,14 +27,14 @@ class Channels {
   Channels(Mailboxes& mailboxes, Counts& counts);
 
   // ---- sender
-  // A record with a note of ours, and with the data; false while there is no room.
+  // Sends a record with `note` and `data`. False: there is no room now.
   bool push(int member, Kind kind, const Envelope& envelope, std::span<const std::byte> note, const layout::Data& data);
-  // The same of a short message, if there is a ring.
+  // The same for a short message. False also where there is no ring.
   bool push_short(int member, Envelope envelope, const std::byte* from, std::size_t bytes);
   std::uint64_t longest_in_ring() const { return longest_eager_; }
-  // Bytes that one record may carry to that member, unasked.
+  // Bytes of a message that one record may carry to that member.
   std::uint64_t longest_eager(int member) const { return to(member).without_ring ? cell_payload : longest_eager_; }
-  // What the receiver has told of the last sample (Ring::sample); none without a ring.
+  // sample_from(): the receiver's report of its last sample (Ring::sample). pre: has_ring_to().
   bool has_ring_to(int member) const { return bool(to(member).ring); }
   std::uint64_t sample_from(int member) const { return to(member).ring.sample(); }
 
@@ -42,7 +43,7 @@ class Channels {
     if (FastboxReader& ring = from(member).ring) ring.report_sample(ticks);
   }
   FastboxReader& ring_from(int member) { return from(member).ring; }
-  // The next record in that member's ring, nullptr: none, or there is no ring. take() when it has been read.
+  // Returns the next record in that member's ring; nullptr: none. take() follows once it has been read.
   const Record* look(int member, std::uint64_t& word) {
     From& from = this->from(member);
     return from.ring ? from.ring.look(word) : nullptr;
@@ -52,33 +53,34 @@ class Channels {
     from.came = polls_;
     from.ring.take(word);
   }
-  // Whether anything came. `sink.deliver(member, word, record)`: false where it has to stay, for lack of memory;
-  // `sink.awaits()`: whether a receive is posted. `all`: silent rings as well.
+  // Delivers the records that have come. Returns whether there were any. `sink.deliver(member, word, record)`: false:
+  // the record has to stay, for lack of memory. `sink.awaits()`: whether a receive is posted. `all`: polls silent rings
+  // as well.
   template <class Sink>
   bool poll(Sink& sink, bool all);
 
-  // Whether it may be a record of that member, by all that it leads us to. What a program's stray pointer has left
-  // would lead us anywhere: its writer is condemned, and nothing more is taken from it.
+  // Returns whether all offsets and lengths in a record are those of memory that its writer may name. If not, a stray
+  // store of a program has damaged it; then the writer is condemned, and nothing more is taken from it.
   bool is_sound(int member, std::uint64_t word, const Record& record, bool in_ring = true) {
     return kind_of(word) == Kind::eager || has_sound_note(member, word, record, in_ring);
   }
-  void look_for_damage();  // among rings
+  void look_for_damage();  // in all rings
 
  private:
   struct To {
     FastboxWriter ring;
     std::uint32_t talked = 0;
-    bool without_ring = false;  // there was no memory for one, or there may be none
+    bool without_ring = false;  // it stays with the queue: no memory for a ring, or too many members
   };
   struct From {
     FastboxReader ring;
-    std::uint32_t came = 0;  // in which poll the last message did
+    std::uint32_t came = 0;  // number of the poll in which its last message came
   };
   static constexpr std::uint32_t quiet_polls = 4096;  // without a message, before a ring counts as silent
   static constexpr std::uint32_t now_and_then = 64;
-  static constexpr std::uint32_t review = 1024;    // polls from one look for silent rings to the next
-  static constexpr std::size_t always_polled = 4;  // rings that cost nothing to look at
-  static constexpr int in_one_poll = 16;           // records of one ring: the others get their turn
+  static constexpr std::uint32_t review = 1024;    // polls from one search for rings that are silent now to the next
+  static constexpr std::size_t always_polled = 4;  // so few rings never count as silent: they cost nothing to look at
+  static constexpr int in_one_poll = 16;           // records of one ring, or of the queue: the others get their turn
 
   const To& to(int member) const { return to_[std::size_t(member)]; }
   From& from(int member) { return from_[std::size_t(member)]; }
@@ -112,7 +114,7 @@ class Channels {
   std::uint32_t polls_ = 0;
   unsigned next_cell_ = 0;
   QueueReader queue_;
-  Reference undelivered_ = 0;  // a cell that is out of the queue, for which there was no memory yet
+  Reference undelivered_ = 0;  // a cell taken out of the queue, whose message there was no memory to keep
 };
 
 template <class Sink>
@@ -122,7 +124,7 @@ inline bool Channels::poll_ring(int member, Sink& sink) {
   return record && take_in(member, record, word, sink);
 }
 
-// From that record on.
+// Takes the records of a ring from `record` on.
 template <class Sink>
 bool Channels::take_in(int member, const Record* record, std::uint64_t word, Sink& sink) {
   From& from = this->from(member);
@@ -134,8 +136,8 @@ bool Channels::take_in(int member, const Record* record, std::uint64_t word, Sin
     if (!sink.deliver(member, word, *record)) break;
     from.ring.take(word);
     any_came = true;
-    // Stop at the last message that anyone waits for: later ones are matched from here without being kept, and a look
-    // at an empty ring would take from the writer the line that it fills next.
+    // Stop at the last message that a receive awaits: later receives take theirs from the ring without a copy, and a
+    // look at an empty ring would take the line from the writer that fills it next.
     if (awaited && !sink.awaits()) break;
     if (i == in_one_poll || !(record = from.ring.look(word))) break;
   }
@@ -143,7 +145,7 @@ bool Channels::take_in(int member, const Record* record, std::uint64_t word, Sin
   return any_came;
 }
 
-// All there is: cells are few, and their sender's for whatever it has for anybody.
+// Goes on after the last awaited record, unlike take_in(): cells are few, and a sender uses the same for all peers.
 template <class Sink>
 bool Channels::poll_queue(Sink& sink) {
   bool any_came = false;
@@ -184,7 +186,7 @@ bool Channels::poll_silent(Sink& sink, bool all) {
   return any_came;
 }
 
-// Where nothing has come this is a look at one line of each peer that talks, and at that of the queue.
+// If nothing has come, this reads one line of each ring that is not silent, and that of the queue.
 template <class Sink>
 bool Channels::poll(Sink& sink, bool all) {
   bool any_came = false;

@@ -16,8 +16,9 @@ bool ClosedContexts::close(std::uint64_t context) {
     header(0).closed_by_anyone.fetch_add(1, std::memory_order_release);  // SYNC: closed-by-anyone
   } else {
     log_line(LogLevel::warn,
-             "more than %u contexts were closed; peers that wait in a revoked communicator are not told",
+             "more than %u contexts were closed; peers that wait in a revoked communicator are not notified",
              team::ProcessHeader::most_closed);
+    seen_.store(0, std::memory_order_relaxed);  // our own end all the same
   }
   return true;
 }
@@ -33,30 +34,25 @@ void ClosedContexts::take_in() {
         contexts_.push_back(context);
   }
   close_partitioned();
-  bool ended = true;
-  for (const std::uint64_t context : contexts_) ended &= end(context);
-  if (ended) seen_.store(closed, std::memory_order_relaxed);
+  for (const std::uint64_t context : contexts_) end(context);
+  seen_.store(closed, std::memory_order_relaxed);
 }
 
-// Whether that has been done; a withdrawal may find no room.
-bool ClosedContexts::end(Request& request) {
+void ClosedContexts::end(Request& request) {
   const bool matched = !request.is_send && !request.posted;
-  if (matched || request.error != ErrorKind::none) return true;
+  if (matched || request.error != ErrorKind::none) return;
   request.error = ErrorKind::closed;
-  if (request.is_send ? protocols_.cancel(request) : (matcher_.cancel(request), true)) return true;
-  request.error = ErrorKind::none;
-  return false;
+  if (request.is_send) protocols_.cancel(request);
+  else matcher_.cancel(request);
 }
 
-bool ClosedContexts::end(std::uint64_t context) {
-  bool ended = true;
+void ClosedContexts::end(std::uint64_t context) {
   matcher_.each_posted([&](Request& receive) {
-    if (receive.envelope.context == context) ended &= end(receive);
+    if (receive.envelope.context == context) end(receive);
   });
   protocols_.each_send([&](Request& send) {
-    if (send.envelope.context == context) ended &= end(send);
+    if (send.envelope.context == context) end(send);
   });
-  return ended;
 }
 
 void ClosedContexts::close_partitioned() {

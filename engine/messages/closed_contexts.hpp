@@ -2,13 +2,13 @@
 //
 //   who closes   appends the context to its own header, `closed` += 1 (release)
 //                the first member's closed_by_anyone += 1 (release), wakes everybody
-//   the others   see another number there as they progress, read what each header has more than before, and end their
-//                requests of that context
+//   the others   see the new number as they progress, read each header's new entries, and end their requests in these
+//                contexts
 //
-// A request that starts later ends as it starts: whoever starts it may not have known yet.
+// A request that starts later ends at once.
 //
-// A receive that is not matched ends at once, and so does a send that nobody has heard of. A send that waits for its
-// match is withdrawn, since its receiver may be about to copy; what is being copied is copied to its end.
+// A receive that is not matched ends at once, and so does a send whose record has not left. A send that waits for its
+// match is withdrawn, since its receiver may be about to copy; a copy under way runs to its end.
 //
 // Threads: any_news() by any thread; everything else needs the messenger's lock.
 #pragma once
@@ -24,26 +24,26 @@ class ClosedContexts {
  public:
   ClosedContexts(Mailboxes& mailboxes, Protocols& protocols, Matcher& matcher)
       : mailboxes_(mailboxes), protocols_(protocols), matcher_(matcher) {}
-  // False: it is closed already. Others know, but may have to be woken; our requests of it end by take_in().
+  // False: it was closed already. The caller wakes other members, and calls take_in(), which ends our own requests.
   bool close(std::uint64_t context);
-  // One load where there are none.
+  // Returns whether take_in() has anything to do.
   bool any_news() const {
     // SYNC: closed-by-anyone
     return header(0).closed_by_anyone.load(std::memory_order_acquire) != seen_.load(std::memory_order_relaxed);
   }
   void take_in();
-  // A request that has just been started.
+  // Ends a new request if its context is closed.
   void end_late(Request& request) {
     if (!contexts_.empty() && !request.complete()) [[unlikely]]
-      if (contains(request.envelope.context) && !end(request)) seen_.store(0, std::memory_order_relaxed);
+      if (contains(request.envelope.context)) end(request);
   }
   bool contains(std::uint64_t context) const { return std::ranges::find(contexts_, context) != contexts_.end(); }
-  // Partitioned messages have a context of their own, which is closed with that of their family (partitions.hpp).
+  // Adds a partitioned message. It has a context of its own, closed with that of its family (partitions.hpp).
   void enter(Link& partitioned);
 
  private:
-  bool end(std::uint64_t context);
-  bool end(Request& request);
+  void end(std::uint64_t context);
+  void end(Request& request);
   void close_partitioned();
   team::ProcessHeader& header(int member) const { return mailboxes_.at<team::ProcessHeader>(member, 0); }
   Mailboxes& mailboxes_;

@@ -1,5 +1,5 @@
-// What goes on when something else has happened: requests that follow others, sends that wait for a receiver's room,
-// and waits that look into memory of their senders. Whoever polls the messenger goes on with them.
+// Work that every poll of the messenger continues: requests that are started when others are complete (Follower),
+// operations that wait for room (Stalled), and receives that watch their sender's memory.
 //
 // Threads: everything needs the messenger's lock, but for count_watchers().
 #pragma once
@@ -53,7 +53,7 @@ class Continuations {
     return progress;
   }
 
-  // Receives that look into memory of their senders: while there are any, naps are short.
+  // Counts receives that watch memory of their senders: while there are any, sleeps are short.
   void count_watchers(int more) { watchers_.fetch_add(more, std::memory_order_relaxed); }
 
   bool any() const { return due_ || !stalled_.empty() || watchers_.load(std::memory_order_relaxed) > 0; }

@@ -11,17 +11,17 @@
 namespace nearfield::messages {
 namespace {
 
-// Of one message: the others get their turn, if there are any. A message that its sender hands over as a whole is
-// through in one.
+// Pieces of one message that a poll copies; fewer if others wait for their turn. A message that lies in buffers as a
+// whole is read in one poll.
 int pieces_in_one_poll(const Request& request) {
   // A sender that was asked while it may compute goes on in its next call, whenever that is.
   const bool may_compute = request.is_send && request.offered.transfer && !request.attended;
   return request.alone() || may_compute ? 64 : 16;
 }
 
-// What one side copies before it tells the other. The first piece is a delay, every piece costs the transfer of a line:
-// together they are least at sqrt(bytes * line / time of a byte). That quotient is about 4 KiB on all machines seen,
-// near and far; a power of two is good enough.
+// Returns the bytes that one side copies before it tells the other. The first piece is a delay, and every piece costs
+// the transfer of a line. Together they cost least with pieces of sqrt(bytes * line / time of a byte). That quotient is
+// about 4 KiB on all machines seen, near and far; a power of two is good enough.
 // The receiver begins sooner when the first pieces are short.
 std::uint64_t piece_of(std::uint64_t bytes, std::uint64_t position) {
   constexpr int least = 12, most = 16;
@@ -58,7 +58,7 @@ CopyChains::CopyChains(Mailboxes& mailboxes, Channels& channels, InProgress& in_
 
 // ---------------------------------------------------------------- the sender's side
 
-// By which kinds the next bytes go to this member, through that buffer.
+// Returns by which kinds of stores and loads the next bytes go to this member through that buffer.
 copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes, std::uint64_t name) {
   PerMember& peer = peer_[std::size_t(member)];
   if (pool_.sent(member, name).returning) return {copying::returning_kind};
@@ -122,7 +122,7 @@ void CopyChains::take_back(Request& request) {
   request.part = {};
 }
 
-// Before the receiver knows of it.
+// pre: the receiver does not know of the buffer yet.
 void CopyChains::begin_buffer(Request& request, std::uint64_t name) {
   CopyBuffer& buffer = pool_.sent(request.member, name);
   const auto choice = next_kinds(request.member, buffer.capacity, name);
@@ -135,7 +135,7 @@ void CopyChains::begin_buffer(Request& request, std::uint64_t name) {
   if (choice.sample) sample = {true, choice.kind, sample.number + 1, 0, 0};
 }
 
-// Its buffer will not be read.
+// The receiver will not read the buffer of the sample, so it will not report.
 void CopyChains::drop_sample(Request& request) {
   if (!std::exchange(request.in_buffers()->sampled, false)) return;
   auto& sample = peer_[std::size_t(request.member)].sample;
@@ -143,7 +143,7 @@ void CopyChains::drop_sample(Request& request) {
   --sample.number;
 }
 
-// The next buffer of a chain; false: not now.
+// Takes the next buffer of a chain and names it to the receiver; false: there is none now.
 bool CopyChains::continue_chain(Request& request) {
   Chain& chain = request.in_buffers()->chain;
   const bool matched = request.way == State::staged;
@@ -225,12 +225,12 @@ bool CopyChains::finds_first(Request& request) {
   Chain& chain = request.in_buffers()->chain;
   Offered& offered = request.offered;
   chain.first = chain.buffer = offered.transfer->first.load(std::memory_order_acquire);  // SYNC: transfer-first
-  // Its sender is not asked, once copy buffers have won: the time that it takes to answer tells nothing.
+  // Once copy buffers have won the sender is no longer asked, so the time of its answer does not count.
   if (chain.first && offered.accepted) offered.asked = waiting::nanoseconds() - offered.accepted;
   return chain.first;
 }
 
-// It is read to its end, which has taken `ticks`, if it is a sample.
+// The buffer is read to its end. `ticks`: of reading it, if it is a sample.
 void CopyChains::read(int member, std::uint64_t name, std::uint32_t ticks) {
   if (pool_.received(member, name).sample) channels_.report_sample(member, ticks);
   pool_.read(member, name);
@@ -281,7 +281,7 @@ void CopyChains::keep(UnexpectedMessage& message) {
   if (kept > longest_whole() && copy_out(message)) kept -= message.note.bytes;
 }
 
-// A message that is all there leaves the buffer that its sender could use again; whether it did.
+// Copies a message aside, if all of it is there, so that its sender has the buffer again. Returns whether it did.
 bool CopyChains::copy_out(UnexpectedMessage& message) {
   const CopyBuffer& buffer = pool_.received(message.member, message.note.first);
   if (buffer.filled.load(std::memory_order_acquire) != message.note.bytes) return false;  // SYNC: buffer-filled

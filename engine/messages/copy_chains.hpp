@@ -6,16 +6,16 @@
 //   full, and more to come: takes another one, next -> read to its end: holds it, goes on with the next
 //   all is filled: the user's array is free            all is read: the message is there; holds the last one too
 //
-// Both copy at the same time, in pieces. Stores to lines that the receiver still has in its cache would wait for it, so
-// the receiver sends its own next message in what it has read (held_buffers.hpp), or releases it, and the owner lets it
-// rest before it is used again (buffer_pool.hpp). So a sender does not touch a buffer once it is full, or all is
-// filled.
+// Both copy at the same time, in pieces. Stores to lines that are still in the receiver's cache would wait for it. So
+// the receiver fills a buffer that it has read with its own next message (held_buffers.hpp), or releases it, and the
+// owner lets it rest before the next use (buffer_pool.hpp). A sender does not touch a buffer after it has filled its
+// part.
 //
-// A message begins only while an eighth of all is free, one that nobody has matched holds an eighth at most and goes on
-// only while a quarter is free, so those that are matched mostly find something. No message waits for
-// buffers of another: free space may be fragmented, and a receiver releases a buffer only when it has the next one, so
-// waiting could deadlock. A matched message that finds nothing goes on through the spare buffer. One that
-// finds nothing to begin with travels in its record, or stays where it is until it is matched (transfers.hpp).
+// A message begins only while an eighth of the span is free. An unmatched one holds an eighth at most and goes on only
+// while a quarter is free, so matched ones mostly find buffers. No message waits for buffers of another: free space may
+// be fragmented, and a receiver releases a buffer only when it has the next one, so waiting could deadlock. A matched
+// message that finds no buffer goes on through the spare buffer. One that finds none to begin with travels in its
+// record, or stays in the user's array until it is matched (transfers.hpp).
 //
 // Threads: everything here needs the messenger's lock, which fill() and drain() let go while they copy.
 #pragma once
@@ -38,30 +38,30 @@ class CopyChains {
   std::uint64_t longest_whole() const { return pool_.longest_whole(); }
 
   // ---- sender
-  // Whether the message is out of the user's array, and its record on its way.
+  // Returns whether the message has left the user's array and its record has been sent.
   bool send_at_once(int member, const Envelope& envelope, const layout::Data& data);
-  // The first buffer of a message that goes on as a request; false: there is none for it now.
+  // Takes the first buffer of a request. False: there is none for it now.
   bool begin(Request& request);
-  // Whether that is enough for all of it. pre: begin().
+  // Returns whether the first buffer holds all of it. pre: begin().
   bool holds_whole(const Request& request) const {
     const Chain& chain = request.in_buffers()->chain;
     return chain.length <= pool_.sent(request.member, chain.first).capacity;
   }
-  // Its receiver has not heard of it.
+  // Undoes begin(). pre: the message has not been announced.
   void take_back(Request& request);
-  // One step; whether anything was filled.
+  // Does one step. Returns whether anything was filled.
   bool fill(Request& request, Guard& guard);
-  // Its receiver will not read it. pre: nobody copies for it.
+  // Takes the buffers back, since the receiver will not read them. pre: nobody copies for the request.
   void recall(Request& request);
-  // Its sender goes on with something else. pre: nobody copies for it.
+  // Called when the request fills no more buffers. pre: nobody copies for it.
   void end(const Request& request) { pool_.end(request); }
 
   // ---- receiver
-  // `first`: names the first buffer of `length` bytes, 0: the Transfer will.
+  // Starts to receive `length` bytes. `first`: names their first buffer; 0: Transfer::first will.
   void accept(Request& request, std::uint64_t first, std::uint64_t length);
-  // Whether anything was read; at the end of the message the request's way is State::done.
+  // Does one step. Returns whether anything was read; at the end of the message the request's way is State::done.
   bool drain(Request& request, Guard& guard);
-  // A message that lies in its buffer.
+  // Keeps an unexpected message in its copy buffer, or copies it aside if its sender has too many there.
   void keep(UnexpectedMessage& message);
   void unkeep(const UnexpectedMessage& message) { peer_[std::size_t(message.member)].kept -= message.note.bytes; }
 
@@ -73,7 +73,7 @@ class CopyChains {
       std::uint8_t kind = 0;
       std::uint32_t number = 0;  // of samples so far
       std::uint64_t bytes = 0, ticks = 0;
-    } sample;                // until the receiver tells its part
+    } sample;                // the last one; `pending` until the receiver has reported its time
     std::uint64_t kept = 0;  // bytes of its unexpected messages that lie in its buffers
   };
   copying::Handover::Choice next_kinds(int member, std::uint64_t bytes, std::uint64_t name);

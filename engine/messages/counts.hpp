@@ -1,4 +1,4 @@
-// What the messenger counts, for statistics. Written under its lock, read by anybody at any time.
+// The messenger's counts, for statistics. Written under its lock, read by any thread at any time.
 #pragma once
 #include <cstdint>
 

@@ -142,8 +142,8 @@ void Edges::all_later() {
     if (!partners_.is_us(sends[i].partner) && sends[i].data.bytes) later_.push_back(i);
 }
 
-// Behind a receiver that is slower senders that need nothing of it would fill its copy buffers with whole calls: 16 KiB
-// took 8 us so, 1.4 with senders that wait until they are met.
+// Before a slower receiver, senders that receive nothing would fill copy buffers with the messages of whole calls. 16
+// KiB then took 8 us, but 1.4 us from senders that wait until they are matched.
 bool Edges::waits_to_be_met(const Edge& edge) const {
   Messenger& messenger = partners_.messenger;
   return one_way && edge.data.bytes > messenger.in_record() && !messenger.process().policy().oversubscribed;
@@ -173,7 +173,7 @@ void Edges::post(bool attended) {
                     waits_to_be_met(sends[i]) ? Mode::synchronous : Mode::standard);
 }
 
-// For some time: its receiver may wait for what we do next.
+// Waits only for some time, since its receiver may wait for what we do next; then lets the message leave.
 void Edges::wait_to_be_met(Request& request) {
   constexpr std::uint64_t patience = 100'000;  // ns
   const std::uint64_t limit = waiting::nanoseconds() + patience;
@@ -198,7 +198,7 @@ void Edges::run_by_requests() {
   }
 }
 
-// Without requests, or with no send left to start. Peers take in what they are not waiting for.
+// Runs without requests: no send is left to start, or there is no memory. Peers take in what they are not waiting for.
 void Edges::run_one_by_one() {
   for (const std::size_t i : later_) transfer(partners_, true, sends[i], error_);
   for (const Edge& edge : receives)

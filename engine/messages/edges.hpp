@@ -1,4 +1,4 @@
-// Collectives in which members exchange what only the two of a pair know: all-to-all of any lengths, gathering and
+// Collectives in which only the two members of a pair know what they exchange: all-to-all of any lengths, gathering and
 // scattering of any lengths, neighbours in a graph. An edge is what one member has for another; it becomes a message.
 //
 // Nothing is agreed beforehand: each pair finds out for itself what its memory allows (transfers.hpp). Edges are sent
@@ -7,11 +7,11 @@
 //
 //   all sends are short   send each at once, as a rule; then post all receives; then start the sends that had no room
 //   else                  post all receives, then start all sends; then wait for all, receives first
-//   to overlap            post all receives, start all sends, return; others progress them
+//   to overlap            the same, but return before the wait; polls of the messenger progress them
 //
 // So receives are there before long messages come, and short ones, which need no receive to leave, do not wait for the
-// posting of receives. An edge of nothing sends no message: nothing where something was expected says that the
-// partner has refused.
+// posting of receives. An edge without bytes sends no message, so a message without bytes says that the partner has
+// refused.
 //
 // The messages need a context in which nothing else is sent. Calls of one context follow each other in the same order
 // at all members, and every call takes all that was sent for it, so tags only tell the edges of one pair apart: of
@@ -31,8 +31,8 @@
 
 namespace nearfield::messages {
 
-// Who exchanges: rank to member of the messenger, and the rank that we are. `remote`: they are of another group, in
-// which we are none; our rank in our own is what they know us by.
+// `members`: rank to member of the messenger. `me`: our rank. `remote`: the partners are the other group of an
+// intercommunicator, and `me` is our rank in our own.
 struct Partners {
   Messenger& messenger;
   std::span<const int> members;
@@ -49,13 +49,13 @@ struct Edge {
   layout::Data data;
 };
 
-// What went wrong first. A message that was longer than its part is cut short: whose, and the bytes of both.
+// The first error. Of a message that was cut short: its partner, its bytes, and the room for it.
 struct EdgeError {
   ErrorKind kind = ErrorKind::none;
   int partner = -1;
   std::uint64_t bytes = 0, room = 0;
   operator ErrorKind() const { return kind; }  // NOLINT: most callers ask for no more
-  // Unless something has been noted before.
+  // Keeps the first error.
   void note(const EdgeError& error) {
     if (kind == ErrorKind::none) *this = error;
   }
@@ -74,29 +74,28 @@ class Edges {
 
  public:
   std::pmr::vector<Edge> sends{&memory_}, receives{&memory_};
-  bool one_way = false;  // who sends in such a call receives nothing in it, and could run ahead of the others
+  bool one_way = false;  // a member that sends in this call receives nothing in it, so it could run ahead
 
-  // In place: what is sent lies where as much will be received from the same partner, and goes by way of a copy.
-  // pre: there are no sends yet. Throws std::bad_alloc.
+  // For a call in place: makes `sends` of a copy of the data that lie in `receives`, for the same partners. pre: there
+  // are no sends yet. Throws std::bad_alloc.
   void copy_aside();
-  // Takes what run() or start() needs of memory: from the first message on nothing may be missing. Nothing is added
+  // Allocates what run() or start() needs, since they must not fail after the first message. No edges are added
   // afterwards. Throws std::bad_alloc.
   void prepare(bool to_overlap = false);
 
-  // The exchange; what went wrong first, in the order of waiting.
-  // pre: prepare() has returned; what is sent and what is received do not overlap. Throws Broken, and then nothing is
-  // under way any more.
+  // Runs the exchange. Returns the first error in the order of waiting. pre: prepare() has returned; what is sent and
+  // what is received do not overlap. Throws Broken, and then nothing is under way any more.
   EdgeError run();
 
-  // The same, to be progressed by whoever progresses the messenger. pre: prepare(true).
+  // Starts the exchange, which every poll of the messenger progresses. pre: prepare(true).
   void start();
-  // Before it is started once more. In place, what is sent has to be copied aside again. pre: it is complete.
+  // Prepares another start. In place, copy_aside() has to be called again. pre: complete().
   void renew();
-  // Instead of a start, without memory for it: as refuse() below.
+  // Refuses, instead of a start, as refuse() below does.
   void refuse();
   bool complete() const;
   EdgeError outcome();  // once complete
-  void abandon();       // nothing is under way any more
+  void abandon();       // ends what is under way
   bool involves(int member) const;
 
   std::uint64_t bytes_to_all() const;
@@ -114,20 +113,20 @@ class Edges {
   const Partners partners_;
   std::pmr::vector<std::size_t> later_{&memory_};  // sends that could not leave at once
   bool all_short_ = true;                          // all sends
-  std::unique_ptr<Request[]> requests_;            // one per edge, unless all sends are short and nothing overlaps
+  std::unique_ptr<Request[]> requests_;            // one per edge; nullptr: no overlap, and all sends have left at once
   std::size_t used_ = 0;                           // of these
   EdgeError error_;
   std::optional<memory::Temporary> aside_;
 };
 
-// A single message, without a list; what went wrong, unless something has before. The first is of at most in_record()
-// bytes and leaves at once as a rule. Throws Broken.
+// Send, or send or receive, a single edge, and note an error in `error`. send_short: at most in_record() bytes, which
+// leave at once as a rule. Throw Broken.
 void send_short(const Partners& partners, const Edge& edge, EdgeError& error);
 void transfer(const Partners& partners, bool sends, const Edge& edge, EdgeError& error);
 
-// For a member that cannot take part, without memory: the others get nothing from it, which they notice, and what they
-// send to it is let in and dropped. Needs no memory itself. `each(sends, visit)` calls visit(partner, tag) for all
-// edges in which something goes out (sends), or comes in, ours to ourselves left out.
+// For a member that cannot take part for lack of memory: sends messages without bytes, which the others notice, and
+// receives and drops theirs. Allocates nothing. `each(sends, visit)` calls visit(partner, tag) for all edges with bytes
+// that go out (`sends`) or come in.
 using VisitEdge = FunctionRef<void(int partner, int tag)>;
 void refuse(const Partners& partners, FunctionRef<void(bool sends, VisitEdge visit)> each);
 

@@ -1,27 +1,30 @@
-// Receives that may be met elsewhere as well: from ranks that are no members, whose messages another MPI carries.
+// Receives from anybody, which another MPI library may match as well. It carries the messages of ranks that are no
+// members. "There" is that library, "here" this messenger.
 //
-//   a receive from anybody     is posted here; a message that has come there meets it by take_out
-//   the rank goes elsewhere    it is posted there as well (Request::elsewhere), in the same order
-//   then a message comes here  and the oldest receive for it is such a one: is it still to be had (Elsewhere::claim)?
-//       yes                    it has been taken back there; matched as any other
-//       no                     it was met there, and is out; the message goes on to the next receive
-//       later                  the message stays among the unexpected ones, undecided, and so does what its sender
-//                              sends after it, since it might have to go first. Asked again at every poll (decide)
+//   a receive from anybody     is posted here; if a message that has come there meets it, take_out() removes it here
+//   the rank goes there        the receive is posted there as well (Request::elsewhere), in the same order
+//   then a message comes here  whose oldest receive is posted there as well: may it have it (Elsewhere::claim)?
+//       yes                    the receive has been taken back there, and is matched as any other
+//       no                     the receive was met there, and is taken out; the message goes on to the next receive
+//       later                  not known yet: the message is kept as unexpected and undecided, and so are later ones of
+//                              its sender, since they must not overtake it. Every poll asks again (decide)
 //
-// What takes a receive back is a token, which goes there and meets the oldest receive that its message would meet. That
-// may be a later one than we asked for, when that one has been met already, by a message that is still on its way. Then
-// the token's receive is *promised*: to messages with that tag, of which there are as many as tokens (Tokens). It is
-// met by nothing else and never posted there again, since it would come after later ones.
+// A token takes a receive back. It is a message of ours to ourselves that goes there and meets the oldest receive that
+// the message here would meet. That may be a later receive than the one asked for, if that one has been met already, by
+// a message that is still on its way. Then the later receive is *promised*: to messages with that tag, of which there
+// are as many as tokens (Tokens). Nothing else may meet it, and it is never posted there again, since it would come
+// after later ones.
 //
-// A progress thread may not ask: the rank is inside a call of the other MPI. What it finds is undecided until the rank
-// is back. But the sender may be waiting for its message to leave, and the rank, in its call, for the sender. So a
-// progress thread takes undecided messages in where there is a receive for each: it receives them into memory of ours
-// (a SpeculativeReceive), from where they are handed on when it is decided. A synchronous send may so be complete
-// before its receive is found to have been met elsewhere; then it is matched by a later one.
+// A progress thread may not ask, since the rank is inside a call of the other library. A message that it finds is
+// undecided until the rank is back. But the sender may wait for its message to leave, and the rank, in its call, for
+// the sender. So for each undecided message that could have a receive, the progress thread receives the message into
+// memory of ours (SpeculativeReceive). From there it is handed on when it is decided. So a synchronous send may be
+// complete before its receive is found to have been met there; then a later receive matches it.
 #include <new>
 #include <utility>
 
 #include "engine/messages/matcher.hpp"
+#include "engine/waiting/progress.hpp"
 
 namespace nearfield::messages {
 
@@ -36,14 +39,14 @@ struct SpeculativeReceive final : Request, Follower {
   void follow(FunctionRef<void(Request&)>) override { matcher.taken_in(*this); }
   Matcher& matcher;
   UnexpectedMessage& message;
-  Request* successor = nullptr;  // the receive that it was matched with meanwhile
-  bool wanted = true;            // by anybody
+  Request* successor = nullptr;  // the receive with which the message was matched meanwhile
+  bool wanted = true;            // the message is still to be matched or received
   Link link;                     // in Matcher::speculative_
 };
 
 namespace {
 
-// But for those that are promised to others.
+// Returns whether the receive may have the message: it is not promised to messages with another tag.
 bool serves(const Request& receive, const Envelope& message) {
   return match(receive.envelope, message) && (!receive.promised || *receive.promised == message.tag);
 }
@@ -62,7 +65,7 @@ Matcher::Meeting Matcher::meet_elsewhere(const Envelope& message, Tokens*& asked
       receive = posted_.find_if([&](const Request& each) { return serves(each, message); });
     Claim claimed = Claim::yes;
     if (receive && receive->elsewhere)
-      claimed = lock_.by_progress_thread() ? Claim::later : receive->elsewhere->claim(message.tag, asked);
+      claimed = waiting::own_thread ? Claim::later : receive->elsewhere->claim(message.tag, asked);
     if (claimed == Claim::other) continue;
     // The receive may be promised to a later message, but this one might still get it. Nobody knows yet, so it waits:
     // receives match the oldest message first.
@@ -81,7 +84,7 @@ void Matcher::note_undecided(UnexpectedMessage& message, Tokens* asked) {
   ++undecided_;
 }
 
-// It is matched, or has no receive.
+// The message is decided: it is matched, or there is no receive for it.
 void Matcher::settle(UnexpectedMessage& message) {
   withdraw_tokens(message.asked);
   if (!message.undecided) return;
@@ -90,9 +93,9 @@ void Matcher::settle(UnexpectedMessage& message) {
   --undecided_;
 }
 
-// In the order in which they came: what is matched, or not any more, leaves the state of being undecided.
-void Matcher::decide_all(Guard& guard) {
-  if (lock_.by_progress_thread()) return take_in_undecided();
+// Decides messages in order of arrival, except those behind an undecided one of the same member.
+void Matcher::decide_all() {
+  if (waiting::own_thread) return take_in_undecided();
   for (;;) {
     Meeting met{};
     UnexpectedMessage* const found = unexpected_.find_if([&](UnexpectedMessage& message) {
@@ -109,12 +112,12 @@ void Matcher::decide_all(Guard& guard) {
     });
     if (!found) break;
     unexpected_.remove(*found);
-    start_matched(*met.receive, *found, guard);
+    consume(*found, *met.receive);  // another thread's may be gone now
   }
   for (PerMember& from : peer_) from.held = false;
 }
 
-// Each receive speaks for the message that it would be matched with if none were met elsewhere.
+// Takes in each undecided message for which there would be a receive if none were met there.
 void Matcher::take_in_undecided() {
   unexpected_.each([&](UnexpectedMessage& message) {
     if (!message.undecided) return;
@@ -127,7 +130,7 @@ void Matcher::take_in_undecided() {
   posted_.each([](Request& receive) { receive.claimed = false; });
 }
 
-// Without memory it stays where it is.
+// Receives an undecided message into its own payload. Without memory it stays where it is.
 void Matcher::take_in(UnexpectedMessage& message) {
   if (message.carried) {
     if (message.note.transfer) protocols_.transfers.acknowledge(message.member, message.note.transfer, State::done);

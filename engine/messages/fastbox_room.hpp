@@ -1,4 +1,4 @@
-// What a rank's fastboxes may need: however many members talk to each other, about 4 MiB in all.
+// Sizes of fastboxes: all that one rank makes have about 4 MiB, however many members there are.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -7,10 +7,10 @@
 namespace nearfield::messages {
 
 inline constexpr std::uint64_t all_fastboxes = 4 << 20, least_fastbox = 8 << 10;  // bytes
-// Pairs of a member that may have one; those beyond stay with the queue.
+// Number of fastboxes that a member may make; further pairs stay with the queue.
 inline constexpr int most_fastboxes = int(all_fastboxes / least_fastbox);
 
-// Of the ring of one pair; a power of two.
+// Returns the bytes of one pair's ring, a power of two.
 constexpr std::uint64_t fastbox_bytes(int members) {
   constexpr std::uint64_t of_few = 128 << 10, most = 64 << 10;
   const std::uint64_t share = all_fastboxes / std::bit_ceil(std::uint64_t(members));

@@ -17,14 +17,13 @@ class TurnList {
     list_.each<Request>(visit);
   }
 
-  // One step of those that can do one; whether any did. `step(request)`: whether it moved; `end(request)` for those
-  // whose way is State::done then.
+  // Does one step of the requests that can. Returns whether any moved. `step(request)`: returns whether it moved;
+  // `end(request)`: called if its way is State::done then.
   //
-  // The oldest are looked at first, since those that wait are served in their order as a rule, then the newest, which
-  // may be of another peer than all in front of it, and of the others some, in turn: a poll costs the same however many
-  // there are. One of these that moves goes to the front. `all`: the last look before a sleep, which should miss
-  // nothing; where there are very many the sleep is short. A busy request stays where it is, so the walk can go on from
-  // it after the lock was let go.
+  // Tries the oldest first, since peers serve requests in order as a rule, then the newest, which may be of another
+  // peer, then some of the others in turn, so that the cost of a poll is bounded. One of the others that moves goes to
+  // the front. `all`: the last poll before a sleep, which should miss nothing. A busy request stays in its place, so
+  // the walk can go on from it after the lock was released.
   template <class Step, class End>
   bool go_on(bool all, Step step, End end) {
     constexpr int looks = 16, looks_at_newest = 8;  // in vain, at the oldest and at others
@@ -67,7 +66,7 @@ class TurnList {
 
  private:
   List list_;
-  Link turn_;  // owned by nobody: lies before the one that is next
+  Link turn_;  // without owner; stands before the request that is tried next
 };
 
 struct InProgress {

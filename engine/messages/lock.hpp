@@ -1,23 +1,35 @@
-// The messenger's lock. It covers matching, channels and what is under way; it is let go while the bytes of large
-// messages are copied, and not taken at all as long as one thread alone calls.
+// The messenger's lock. It guards matching, channels and requests under way. It is released while bytes of large
+// messages are copied, and not taken at all while only one thread calls.
 //
-// Who waits looks again and again, and would keep it from who has something to do, since a mutex goes to whoever asks
-// at the right moment:
+// A thread that waits polls again and again, and would keep the mutex, which is not fair, from threads that have work:
 //
-//   call   try, else waiters += wants_lock, sleeps for the lock, waiters -= wants_lock
-//   poll   tries only while nobody wants it
+//   call   tries to lock; else waiters += wants_lock, waits for the mutex, waiters -= wants_lock
+//   poll   tries to lock, but only while no call wants the lock; else does nothing
 //
-// While a rank is in the host, a progress thread may act for it (progress_thread.hpp), so all take the lock.
+// While a rank is in the host, a progress thread may act for it (progress_thread.hpp), so all threads take the lock.
+// Bodies that the progress thread runs take the lock themselves, in each of their calls, and the rank may be back from
+// the host before they are suspended:
+//
+//   progress thread, in RunningBodies   rank
+//   mutex: in the host?                 in_host -= 1 (ProgressThread)
+//            bodies_run = true          mutex: waits for the thread's step, or sees that bodies run
+//   runs bodies, which use Guards       threaded = false
+//   bodies_run = false (release)        takes the lock while threaded or bodies_run (acquire)
 #pragma once
 #include <atomic>
 #include <mutex>
+
+#include "engine/base/function_ref.hpp"
 
 namespace nearfield::messages {
 
 class MessengerLock {
  public:
-  bool threaded() const { return threaded_.load(std::memory_order_relaxed); }
-  // The program's threads call at the same time: for good, not only while the rank is in the host.
+  bool threaded() const {
+    return threaded_.load(std::memory_order_relaxed) ||
+           bodies_run_.load(std::memory_order_acquire);  // SYNC: bodies-run
+  }
+  // Whether several threads of the program may call at the same time. Unlike threaded(), this never ends.
   bool program_threads() const { return program_threads_.load(std::memory_order_relaxed); }
   void set_program_threads() {
     program_threads_.store(true, std::memory_order_relaxed);
@@ -26,14 +38,30 @@ class MessengerLock {
   void enter_host() {
     if (!program_threads()) threaded_.store(true, std::memory_order_relaxed);
   }
-  // Returns when the progress thread is through with its step: it looks whether we are back when it has the lock.
+  // Waits for the step of the progress thread, whose next one sees under the lock that the rank is back (in_host is 0).
   void leave_host() {
     if (program_threads()) return;
     { const std::lock_guard wait(mutex_); }
     threaded_.store(false, std::memory_order_relaxed);
   }
-  // pre: it is held. Whether by a thread that is none of the program's, and may not call the host.
-  bool by_progress_thread() const { return by_progress_thread_; }
+
+  // Scope in which a progress thread runs bodies for a rank in the host. there(): the rank was there when it began.
+  class RunningBodies {
+   public:
+    RunningBodies(MessengerLock& lock, FunctionRef<bool()> rank_is_back) : lock_(lock) {
+      const std::lock_guard hold(lock.mutex_);
+      if (!rank_is_back()) lock.bodies_run_.store(there_ = true, std::memory_order_relaxed);
+    }
+    ~RunningBodies() {
+      if (there_) lock_.bodies_run_.store(false, std::memory_order_release);  // SYNC: bodies-run
+    }
+    RunningBodies(const RunningBodies&) = delete;
+    bool there() const { return there_; }
+
+   private:
+    MessengerLock& lock_;
+    bool there_ = false;
+  };
 
   // The lock as one call holds it.
   class Guard {
@@ -44,27 +72,20 @@ class MessengerLock {
     Guard(MessengerLock& lock, std::try_to_lock_t) : lock_(lock), threaded_(lock.threaded()) {
       if (threaded_) owns_ = lock.waiters_.load(std::memory_order_relaxed) < wants_lock && lock.mutex_.try_lock();
     }
-    // By a progress thread, which keeps it until the end.
+    // For a progress thread: keeps the lock throughout, also between let_go() and take().
     enum Throughout { throughout };
     Guard(MessengerLock& lock, Throughout) : lock_(lock), threaded_(true), keeps_(true) { lock.mutex_.lock(); }
     ~Guard() {
-      if (by_progress_thread_) lock_.by_progress_thread_ = false;
       if (threaded_ && owns_) lock_.mutex_.unlock();
     }
     Guard(const Guard&) = delete;
     bool owns() const { return owns_; }
-    // pre: owns().
-    void set_by_progress_thread() { lock_.by_progress_thread_ = by_progress_thread_ = true; }
-    // While bytes are copied: the request in question is marked busy and nobody else touches it.
+    // let_go() and take() enclose a copy of bytes. pre: the request is marked busy, so nobody else touches it.
     void let_go() {
-      if (!threaded_ || keeps_) return;
-      if (by_progress_thread_) lock_.by_progress_thread_ = false;
-      lock_.mutex_.unlock();
+      if (threaded_ && !keeps_) lock_.mutex_.unlock();
     }
     void take() {
-      if (!threaded_ || keeps_) return;
-      get();
-      if (by_progress_thread_) lock_.by_progress_thread_ = true;
+      if (threaded_ && !keeps_) get();
     }
 
    private:
@@ -76,11 +97,11 @@ class MessengerLock {
     }
     MessengerLock& lock_;
     const bool threaded_, keeps_ = false;
-    bool owns_ = true, by_progress_thread_ = false;
+    bool owns_ = true;
   };
 
-  // A thread of the program that waits for messages. Where there are several of a rank they share its CPUs: each gives
-  // its CPU away after every look, or it would keep it from the one that has something to do.
+  // Scope of a thread of the program that waits for messages. Several such threads share the rank's CPUs, so each
+  // yields after every poll.
   class Waiting {
    public:
     explicit Waiting(MessengerLock& lock) : lock_(lock), counts_(lock.program_threads()) {
@@ -98,11 +119,11 @@ class MessengerLock {
   };
 
  private:
-  static constexpr int wants_lock = 1 << 16;  // in waiters_, above the number of threads that wait
+  static constexpr int wants_lock = 1 << 16;  // added to waiters_ by a call; below it: number of Waiting
   std::mutex mutex_;
-  std::atomic<bool> threaded_{false}, program_threads_{false};
+  std::atomic<bool> threaded_{false}, program_threads_{false};  // by the program's threads
+  std::atomic<bool> bodies_run_{false};                         // by the progress thread, under the mutex
   std::atomic<int> waiters_{0};
-  bool by_progress_thread_ = false;  // under the lock
 };
 
 using Guard = MessengerLock::Guard;

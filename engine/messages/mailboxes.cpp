@@ -38,8 +38,8 @@ void Mailboxes::meet(std::span<const std::uint64_t> offsets) {
 void Mailboxes::condemn(int member) {
   if (condemned_[std::size_t(member)].exchange(true, std::memory_order_relaxed)) return;
   log_line(LogLevel::error,
-           "rank %d of those on this node (process %d) has written into shared memory what is no message", member,
-           member == me_ ? 0 : int(peer(member).pid));
+           "rank %d of those on this node (process %d) has written data into shared memory that are not a message",
+           member, member == me_ ? 0 : int(peer(member).pid));
 }
 
 void Mailboxes::wake_blocked(int member) const {

@@ -9,13 +9,13 @@
 //     in a wait for something else, or whose   looks once more
 //     rank is in the host:                     sleeps; elsewhere = 0
 //     where = elsewhere.exchange(0) (acquire)  its rank enters the host: elsewhere = the progress thread's word
-//     where != 0 ? rings that word             that thread has been rung and finds no more: the same again
+//     where != 0 ? rings that word             that thread is about to sleep once more: the same again
 //                                              its rank leaves the host: elsewhere = 0
 //
-// Who takes `elsewhere` out rings, so that a peer that tries again and again rings once. A sender without a fence may
-// miss a sleeper, which then sleeps to the end of its time.
+// A peer that takes the word out of `elsewhere` rings it, so several peers, or one that retries, wake the owner only
+// once. The sender has no fence, so it may miss a sleeper, whose sleep is bounded.
 //
-// Threads: what was set up does not change once the members have met, and all functions may be called by any thread.
+// Threads: any thread may call any function after meet(), since what they read does not change then, or is atomic.
 #pragma once
 #include <span>
 #include <vector>
@@ -29,18 +29,18 @@ class Mailboxes {
  public:
   // Throws std::bad_alloc.
   explicit Mailboxes(team::Team& base);
-  // Our own, in our segment; its offset, 0: there is no memory.
+  // Makes our mailbox in our segment. Returns its offset; 0: there is no memory.
   std::uint64_t make_own();
-  void meet(std::span<const std::uint64_t> offsets);  // all members know those of all
+  void meet(std::span<const std::uint64_t> offsets);  // pre: all members have made theirs
 
   team::Process& process() const { return process_; }
-  // Times of bytes between the first two members, in the state in which they have met.
+  // Times of bytes between members near each other (Shape::machine.near_pair).
   const PairCosts& pair_costs() const { return pair_costs_; }
   int me() const { return me_; }
   int count() const { return count_; }
   std::byte* base(int member) const { return base_[std::size_t(member)]; }
   reach::Peer& peer(int member) const { return *peer_[std::size_t(member)]; }  // pre: another member
-  // It has gone without having left.
+  // Returns whether its process has ended without MPI_Finalize, or is condemned.
   bool died(int member) const {
     return member != me_ && ((peer(member).gone() && !peer(member).left()) || condemned(member));
   }
@@ -48,7 +48,7 @@ class Mailboxes {
   bool known_dead(int member) const {
     return member != me_ && ((peer(member).known_gone() && !peer(member).left()) || condemned(member));
   }
-  // It has left in shared memory what leads nowhere (Channels::is_sound). Said once; it counts as dead from then on.
+  // Called when its shared memory is damaged (Channels::is_sound). Logs that once; from then on it counts as dead.
   void condemn(int member);
   bool condemned(int member) const { return condemned_[std::size_t(member)].load(std::memory_order_relaxed); }
   MessageMailbox& of(int member) const { return *mailbox_[std::size_t(member)]; }
@@ -60,7 +60,7 @@ class Mailboxes {
   Block& at(int member, std::uint64_t offset) const {
     return *reinterpret_cast<Block*>(base(member) + offset);
   }
-  // Whether so many bytes from there on lie in its segment.
+  // Returns whether `bytes` bytes from `offset` on lie in its segment.
   bool reaches(int member, std::uint64_t offset, std::size_t bytes) const {
     const std::size_t size = member == me_ ? process_.segment().size() : peer(member).segment.size();
     return offset <= size && bytes <= size - offset;
@@ -73,9 +73,10 @@ class Mailboxes {
       return;
     mailbox.wake_word.wake();
   }
-  // We cannot go on before this member has taken in what we have sent, whatever it is doing.
+  // Wakes a member that has to take in our messages before we can go on, also from a wait for something else or in the
+  // host.
   void wake_blocked(int member) const;
-  // A thread of ours is about to sleep on that word, nullptr: awake again.
+  // Publishes that a thread of ours is about to sleep on that word; nullptr: that it is awake again.
   void asleep_on(waiting::WakeWord* word) const;
 
  private:

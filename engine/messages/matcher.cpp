@@ -10,8 +10,8 @@ constexpr std::size_t spare_unexpected = 64;  // that are not allocated again: s
 
 }  // namespace
 
-Matcher::Matcher(const MessengerLock& lock, Protocols& protocols, Counts& counts)
-    : lock_(lock), protocols_(protocols), counts_(counts), peer_(std::size_t(protocols.mailboxes.count())) {
+Matcher::Matcher(Protocols& protocols, Counts& counts)
+    : protocols_(protocols), counts_(counts), peer_(std::size_t(protocols.mailboxes.count())) {
   spare_.reserve(spare_unexpected);
 }
 
@@ -49,7 +49,7 @@ std::int64_t Matcher::receive_at_once(int member, Envelope wanted, std::byte* to
 }
 
 void Matcher::start(Request& receive, Guard& guard) {
-  decide(guard);
+  decide();
   UnexpectedMessage* const message = unexpected_.oldest(receive.envelope);
   if (message && !message->undecided) {
     unexpected_.remove(*message);

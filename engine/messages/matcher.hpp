@@ -1,13 +1,13 @@
-// Which message is for which receive: what arrives is given to its receive, or kept until that is posted.
+// Matches messages and receives.
 //
-//   a receive is started    the oldest unexpected message for it, else the next one in its sender's ring, else posted;
-//                           one that waits looks into that ring for a while, where nothing else is under way
-//   a message arrives       the oldest posted receive for it, else kept as unexpected
-//   its sender takes back   what is kept is dropped and refused
+//   a receive is started    takes the oldest unexpected message for it; else, if its caller waits and nothing else is
+//                           under way, the next message in the ring of its sender; else it is posted
+//   a message arrives       goes to the oldest posted receive for it; else it is kept as unexpected
+//   its sender cancels it   an unexpected message is dropped; the sender learns whether it was
 //
-// Receives that may be met elsewhere as well: elsewhere.cpp.
+// Receives that another library may match as well: elsewhere.cpp.
 //
-// Threads: everything here needs the messenger's lock, which is let go while what is there already is copied.
+// Threads: everything here needs the messenger's lock, which is released while data that are there already are copied.
 #pragma once
 #include <memory>
 #include <optional>
@@ -22,7 +22,7 @@ struct SpeculativeReceive;
 class Matcher {
  public:
   // Throws std::bad_alloc.
-  Matcher(const MessengerLock& lock, Protocols& protocols, Counts& counts);
+  Matcher(Protocols& protocols, Counts& counts);
 
   // ---- receives
   std::int64_t receive_at_once(int member, Envelope wanted, std::byte* to, std::uint64_t room);
@@ -32,11 +32,11 @@ class Matcher {
     consume(message, receive);
     protocols_.read_what_is_there(receive, guard);
   }
-  // Complete as cancelled, if it is not matched yet.
+  // Completes the receive as cancelled if it is not matched yet.
   void cancel(Request& receive);
-  // It is out of everything.
+  // Removes the receive from all lists.
   void abandon(Request& receive);
-  // `choose()`: which posted receive is met elsewhere, nullptr: none.
+  // Removes the posted receive that choose() returns, since it is met elsewhere; nullptr: none.
   void take_out(FunctionRef<Request*()> choose) {
     if (Request* const met = choose()) take(*met);
   }
@@ -46,18 +46,20 @@ class Matcher {
   }
 
   // ---- messages
-  // False where there is no memory to keep it: it stays where it is, and its sender stops when there is no more room.
+  // Takes a record in. False: there is no memory to keep its message, so it stays where it is until a later poll. Its
+  // sender stops when it has no more room.
   bool deliver(int member, std::uint64_t word, const Record& record);
   bool awaits() const { return posted_.size() != 0; }
-  // The oldest unexpected message for that receive; `take`: out of matching. nullptr: none that is decided.
+  // Returns the oldest unexpected message for that receive; nullptr: there is none, or it is undecided. `take`: removes
+  // it from matching.
   UnexpectedMessage* find(const Envelope& wanted, bool take);
   const UnexpectedMessage* oldest() const {
     return unexpected_.find_if([](const UnexpectedMessage&) { return true; });
   }
-  // In every poll: what came while nobody could ask elsewhere.
-  void decide(Guard& guard) {
+  // Called in every poll: matches undecided messages as far as the other library can be asked now (elsewhere.cpp).
+  void decide() {
     if (undecided_) [[unlikely]]
-      decide_all(guard);
+      decide_all();
   }
 
   // Whether a poll may be needed for what is under way.
@@ -66,12 +68,12 @@ class Matcher {
  private:
   struct PerMember {
     std::uint32_t undecided = 0;  // of its unexpected messages
-    std::uint32_t straight = 0;   // receives that have looked into its ring before they were posted, or might have
-    bool held = false;            // decide(): nothing of it goes on
+    std::uint32_t straight = 0;   // number of its receives that found nothing else under way (receive_next)
+    bool held = false;            // in decide(): its later messages wait for an undecided one
   };
   static Arrived read(int member, std::uint64_t word, const Record& record);
   static Arrived arrived(UnexpectedMessage& message);
-  // Now and then all is polled instead, since others may wait for us.
+  // One in so many of these receives polls everything instead, since other members may wait for us.
   static constexpr unsigned straight_at_a_time = 64;
   bool receive_next(Request& receive, Guard& guard);
   UnexpectedMessage* allocate();  // nullptr without memory
@@ -89,7 +91,8 @@ class Matcher {
     Request* receive;  // out of matching; nullptr: none
     bool undecided;    // not known yet
   };
-  // The receive for a message. `asked`: the message's tokens, none afterwards where it is decided.
+  // Takes the receive for a message out of matching. `asked`: the message's Tokens; nullptr afterwards if it is
+  // decided.
   Meeting meet(const Envelope& message, Tokens*& asked) {
     Request* const first = posted_.oldest(message);
     if ((first && first->elsewhere) || asked) [[unlikely]]
@@ -100,14 +103,13 @@ class Matcher {
   Meeting meet_elsewhere(const Envelope& message, Tokens*& asked);
   void note_undecided(UnexpectedMessage& message, Tokens* asked);
   void settle(UnexpectedMessage& message);
-  void decide_all(Guard& guard);
+  void decide_all();
   void take_in_undecided();
   void take_in(UnexpectedMessage& message);
   friend SpeculativeReceive;
   void taken_in(SpeculativeReceive& taking);
 
   PerMember& peer(int member) { return peer_[std::size_t(member)]; }
-  const MessengerLock& lock_;
   Protocols& protocols_;
   Counts& counts_;
   Table<Request> posted_;

@@ -1,13 +1,15 @@
-// Posted receives and unexpected messages: two tables of one kind.
+// Tables of posted receives and of unexpected messages.
 //
-// A table is a list in order of arrival, which is simply searched. Once a search has taken long its entries lie in hash
-// bins as well, by (context, source, tag), where wildcards are keys like others, until the table is empty:
+// A table is a list in order of arrival, whose entries are searched one by one. Once a search has taken long, all
+// entries lie in hash bins as well, until the table is empty. Their key is (context, source, tag), in which a wildcard
+// is a value like others:
 //
 //   bin -> the oldest of a key -> the oldest of another key -> ...
 //              <-> the next of that key <-> ... in order of arrival, a ring
 //
-// A posted receive has one key; a message looks at the four that a receive for it may have, and takes the one with the
-// lowest sequence number. An unexpected message has all four, so that a receive finds the oldest one for it at its key.
+// A posted receive has one key. A message looks at the four keys that a receive for it may have, and takes the receive
+// that was posted first. An unexpected message has all four keys, so that a receive finds the oldest message for it at
+// its own key.
 #pragma once
 #include <vector>
 
@@ -15,13 +17,13 @@
 
 namespace nearfield::messages {
 
-// Of a receive and a message.
+// Returns whether a receive and a message match.
 inline bool match(const Envelope& a, const Envelope& b) {
   return a.context == b.context && (a.source == b.source || a.source == any || b.source == any) &&
          (a.tag == b.tag || a.tag == any || b.tag == any);
 }
 
-// The four receives that a message may match, the exact one first.
+// Returns one of the four keys of receives that a message may match; `form` 0: the exact one.
 inline Envelope generalised(const Envelope& e, int form) {
   return {e.context, form & 1 ? any : e.source, form & 2 ? any : e.tag};
 }
@@ -59,13 +61,13 @@ struct List : Link {
   }
 };
 
-// Of an entry under one of its keys. Means something while it is in bins.
+// An entry under one of its keys. Valid while the entry is in bins.
 struct KeyEntry {
   Envelope key;
   void* owner;
-  KeyEntry *next, *previous;  // of that key
+  KeyEntry *next, *previous;  // ring of the entries with that key
   KeyEntry* below;            // of the oldest: the oldest of the next key in the bin
-  KeyEntry** at;              // of the oldest: what points to it; else nullptr
+  KeyEntry** at;              // of the oldest: the pointer to it in its bin; of others: nullptr
 };
 
 class Bins {
@@ -106,7 +108,7 @@ class Table {
     if (in_bins_) [[unlikely]]
       put_in_bins(entry);
   }
-  // The oldest that matches, left in.
+  // Returns the oldest that matches, without removing it.
   Owner* oldest(const Envelope& sought) {
     if (!in_bins_) return search([&](const Owner& each) { return match(each.envelope, sought); });
     Owner* oldest = nullptr;
@@ -116,7 +118,8 @@ class Table {
           oldest = owner;
     return oldest;
   }
-  // One with that envelope, which has no wildcards. Where there are many it is mostly among the oldest or the youngest.
+  // Returns an entry with that envelope (no wildcards) that passes `test`. Searches from both ends, since it is mostly
+  // among the oldest or youngest.
   template <class Test>
   Owner* find_same(const Envelope& envelope, Test test) {
     if (!in_bins_) return search([&](Owner& each) { return each.envelope == envelope && test(each); });
@@ -178,7 +181,7 @@ class Table {
   List all_;
   Bins bins_;
   bool in_bins_ = false;
-  bool wildcards_ = false;  // is any in the bins
+  bool wildcards_ = false;  // an entry in bins has one
   std::size_t size_ = 0;
   std::uint64_t order_ = 0;
 };

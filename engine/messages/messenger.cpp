@@ -1,4 +1,4 @@
-// The Messenger's beginning, and what its callers ask of its parts, under the lock.
+// Creation of the Messenger, and its functions, which take the lock and call its parts.
 #include "engine/messages/messenger.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ Messenger::Messenger(team::Team& base, bool threaded)
     : mailboxes_(base),
       channels_(mailboxes_, counts_),
       protocols_(lock_, mailboxes_, channels_, continuations_, counts_),
-      matcher_(lock_, protocols_, counts_),
+      matcher_(protocols_, counts_),
       closed_(mailboxes_, protocols_, matcher_),
       short_(std::min(protocols_.limits.in_record, channels_.longest_in_ring())) {
   if (threaded) set_threaded();
@@ -116,7 +116,7 @@ void Messenger::take_out(FunctionRef<Request*()> choose) {
 
 bool Messenger::probe(const Envelope& wanted, bool take, Found& found) {
   Guard guard(lock_);
-  matcher_.decide(guard);
+  matcher_.decide();
   UnexpectedMessage* message = matcher_.find(wanted, take);
   if (!message && poll_locked(guard)) message = matcher_.find(wanted, take);
   if (!message) return false;

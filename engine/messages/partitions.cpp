@@ -94,10 +94,11 @@ void PartitionedSend::send(std::uint64_t partition, const layout::Data& data) {
 void PartitionedSend::count_sent(std::uint64_t more) {
   Messenger& messenger = pair_.messenger;
   const bool threaded = messenger.threaded();
+  const std::uint64_t all = partitions().count;
   const std::uint64_t before = threaded ? reached_.fetch_add(more, std::memory_order_acq_rel)
                                         : reached_.load(std::memory_order_relaxed);  // SYNC: partitions-reached
   if (!threaded) reached_.store(before + more, std::memory_order_relaxed);
-  if (before + more < partitions().count) return;
+  if (before + more < all) return;
   const int member = pair_.member;
   const bool by_board = bool(board_);
   if (by_board && !closed()) board_.put_last(starts_);

@@ -1,18 +1,19 @@
-// Messages whose data gets ready in partitions, by any thread, and arrives in partitions.
+// Messages whose partitions are marked as ready one by one, by any thread, and arrive one by one.
 //
-// What is short as a whole goes by a board (board.hpp). Else each partition of the sender is a message, whose tag is
-// its number, in a context that the two have for themselves. A start's messages follow those of the start before, and
-// so do its receives: starts need no numbers, and a sender may be several ahead. The receiver posts a receive for each,
-// into the bytes of its own buffer that belong to it. How many there are, how long, and where the board lies only the
-// sender knows; it says so once.
+// A message that is short as a whole goes by a board (board.hpp). Otherwise each partition of the sender is a message,
+// whose tag is its number, in a context of this pair of requests. The messages of a start follow those of the start
+// before, and so do its receives: starts need no numbers, and a sender may be several starts ahead. For each partition
+// of the sender the receiver posts a receive into the bytes of its own buffer that belong to it. Only the sender knows
+// the number and length of its partitions, and where the board lies; it sends these once, in its advertisement.
 //
 //   sender                            receiver
-//   first start: the message `told`   first start: a receive for that
-//                                       has it: receives 0, 1, ... (follow, in whatever polls the messenger)
-//   partition i is ready: message i   of its own partitions those have arrived whose bytes all have
-//   later starts: nothing             later starts: receives 0, 1, ...
+//   first start: sends its            first start: posts a receive for that; when it is complete, posts receives
+//     advertisement                     0, 1, ... (follow, in any poll of the messenger)
+//   partition i is ready: sends       one of its own partitions has arrived when all its bytes have
+//     message i
+//   later starts: nothing             later starts: posts receives 0, 1, ...
 //
-// Threads: one starts and completes; any number mark partitions as ready, or ask what has arrived, meanwhile.
+// Threads: one starts and completes; any number may mark partitions as ready, or ask what has arrived, meanwhile.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -23,13 +24,14 @@
 
 namespace nearfield::messages {
 
-// What the sender tells.
+// Contents of the sender's advertisement.
 struct PartitionsOfSender {
   Partitions partitions;
   std::uint64_t board;  // offset in its segment, 0: none
 };
 
-// With whom, by envelopes with `source` and `context`; closed (closed_contexts.hpp) with the context `family`.
+// The partner, and the envelopes' `source` and `context`, which is closed with the context `family`
+// (closed_contexts.hpp).
 struct PartitionedPair {
   Messenger& messenger;
   int member;
@@ -37,12 +39,12 @@ struct PartitionedPair {
   std::uint64_t context, family;
 };
 
-// What both sides share.
+// What both sides have in common.
 class Partitioned {
  public:
   Partitioned(const Partitioned&) = delete;
   std::uint64_t context() const { return pair_.context; }
-  // Under the messenger's lock. Whether it is one of that family.
+  // Closes it if it belongs to `family`, and returns whether it does. Under the messenger's lock.
   bool close_with(std::uint64_t family);
   bool involves(int member) const { return member == pair_.member; }
 
@@ -53,7 +55,7 @@ class Partitioned {
   bool closed() const { return closed_.load(std::memory_order_acquire); }               // SYNC: partitioned-closed
   bool ended() const { return closed() || given_up_.load(std::memory_order_acquire); }  // SYNC: given-up
   ErrorKind why_ended() const { return closed() ? ErrorKind::closed : ErrorKind::broken; }
-  // Whether `count` requests are complete, of which those before `seen` were.
+  // Returns whether all `count` requests are complete. Those before `seen` are known to be.
   static bool all_complete(const Request* requests, std::uint64_t count, std::atomic<std::uint64_t>& seen);
 
   const PartitionedPair pair_;
@@ -78,7 +80,7 @@ class PartitionedSend : Partitioned, Stalled {
 
   // pre: it is not under way.
   void start();
-  // False: it was marked before, since the start. Each that is marked is then to be sent.
+  // False: it has been marked already since the start. After true, send() must follow.
   bool mark(std::uint64_t partition);
   // pre: it is marked and not sent yet; `data` is as long as a partition, and stays.
   void send(std::uint64_t partition, const layout::Data& data);
@@ -87,7 +89,7 @@ class PartitionedSend : Partitioned, Stalled {
   void abandon();             // nothing is under way any more
 
  private:
-  // Until the board has room.
+  // A partition that waits for room in the board.
   struct Waiting {
     std::uint64_t partition;
     layout::Data data;
@@ -98,21 +100,21 @@ class PartitionedSend : Partitioned, Stalled {
   std::unique_ptr<Request[]> requests_;
   std::vector<Waiting> stalled_;  // under the messenger's lock
   const std::unique_ptr<std::atomic<std::uint32_t>[]> marked_;
-  std::atomic<std::uint64_t> reached_{0};  // how many have been sent
+  std::atomic<std::uint64_t> reached_{0};  // number of partitions that have been sent
   std::atomic<bool> all_sent_{false};
   mutable std::atomic<std::uint64_t> seen_{0};
 };
 
 class PartitionedReceive : Partitioned, Follower {
  public:
-  // Of `data` in equal parts. What is sent should be as long.
+  // Receives into `data`. The message should be as long.
   PartitionedReceive(const PartitionedPair& pair, const layout::Data& data) : Partitioned(pair), data_(data) {}
   ~PartitionedReceive();
   using Partitioned::involves;
 
   // pre: it is not under way.
   void start();
-  // Whether the bytes [begin, end) of the data are where they belong.
+  // Returns whether bytes [begin, end) of the data are in the user's buffer.
   bool arrived(std::uint64_t begin, std::uint64_t end);
   bool complete();
   ErrorKind outcome();             // once complete
@@ -130,12 +132,12 @@ class PartitionedReceive : Partitioned, Follower {
 
   const layout::Data data_;
   std::unique_ptr<Request[]> requests_;
-  std::unique_ptr<std::byte[]> aside_;  // where partitions of the sender begin within elements of ours
+  std::unique_ptr<std::byte[]> aside_;  // room for the message, if its partitions begin within elements of ours
   std::mutex landing_;
   bool landed_ = false;
-  std::unique_ptr<std::atomic<bool>[]> taken_;  // out of the board, where somebody has asked
+  std::unique_ptr<std::atomic<bool>[]> taken_;  // by partition: out of the board, since somebody has asked
   bool any_taken_ = false;
-  std::atomic<bool> through_{false};  // with the board
+  std::atomic<bool> through_{false};  // all data are out of the board
   bool known_ = false;
   std::atomic<bool> open_{false};    // its receives are posted
   std::atomic<bool> failed_{false};  // for lack of memory

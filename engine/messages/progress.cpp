@@ -1,4 +1,4 @@
-// Polls: whatever can be done now, and the waits that are made of them.
+// Polls and waits of the Messenger.
 #include "engine/base/yield.hpp"
 #include "engine/hang_report/reporter.hpp"
 #include "engine/messages/messenger.hpp"
@@ -12,7 +12,7 @@ bool Messenger::poll_locked(Guard& guard) {
   const bool all = look_at_all_.load(std::memory_order_relaxed);
   if (all) [[unlikely]]
     look_at_all_.store(false, std::memory_order_relaxed);
-  matcher_.decide(guard);
+  matcher_.decide();
   bool progress = channels_.poll(matcher_, all);
   if (protocols_.needs_step()) [[unlikely]]
     progress |= protocols_.go_on(guard, all);
@@ -26,6 +26,11 @@ bool Messenger::poll() {
   return guard.owns() && poll_locked(guard);
 }
 
+void Messenger::poll_surely() {
+  Guard guard(lock_);
+  poll_locked(guard);
+}
+
 void Messenger::publish_asleep(bool asleep) {
   auto& sleepers = mailboxes_.own().asleep;
   if (asleep) {
@@ -36,19 +41,16 @@ void Messenger::publish_asleep(bool asleep) {
   }
 }
 
-bool Messenger::step_beside() {
-  Guard guard(lock_, std::try_to_lock);
-  if (!guard.owns()) return false;
-  guard.set_by_progress_thread();
-  return poll_locked(guard);
-}
-
 bool Messenger::step_in_host(FunctionRef<bool()> rank_is_back, waiting::WakeWord* sleeps_on) {
   Guard guard(lock_, Guard::throughout);
   if (rank_is_back()) return false;
-  guard.set_by_progress_thread();
   if (sleeps_on) asleep_on(sleeps_on);
   return poll_locked(guard);
+}
+
+bool Messenger::run_in_host(FunctionRef<bool()> rank_is_back, FunctionRef<bool()> bodies) {
+  const MessengerLock::RunningBodies running(lock_, rank_is_back);
+  return running.there() && bodies();
 }
 
 bool Messenger::busy_in_host(FunctionRef<bool()> rank_is_back) {
@@ -58,11 +60,13 @@ bool Messenger::busy_in_host(FunctionRef<bool()> rank_is_back) {
 
 void Messenger::enter_host(waiting::WakeWord& word) {
   lock_.enter_host();
+  rung_in_host_.store(&word, std::memory_order_relaxed);
   asleep_on(&word);
 }
 
 void Messenger::leave_host() {
   lock_.leave_host();
+  rung_in_host_.store(nullptr, std::memory_order_relaxed);
   asleep_on(nullptr);
 }
 
@@ -109,7 +113,7 @@ void Messenger::look_for_damage() {
 team::Died Messenger::death_of(int member, const char* doing) const {
   return team::Died("process " + std::to_string(mailboxes_.peer(member).pid) + " (rank " + std::to_string(member) +
                     " of those on this node) has " +
-                    (mailboxes_.condemned(member) ? "written what is no message" : "ended") + "; rank " +
+                    (mailboxes_.condemned(member) ? "written data that are not a message" : "ended") + "; rank " +
                     std::to_string(mailboxes_.me()) + " was " + doing);
 }
 

@@ -15,15 +15,16 @@
 namespace nearfield::messages {
 namespace {
 
-// How it looks while something is under way: so many looks after the last one that moved anything, or after it was
-// woken, each after some pauses; then naps (ns), some of the same length, then twice as long each time. On a CPU that a
-// rank computes on, all of them are of its time.
+// How the thread looks while something is under way. It looks `awake` times after the last look that moved anything, or
+// `woken` times after it was woken, each time after some pauses. Then it naps between looks: `even_naps` times for
+// first_nap ns, then twice as long each time, up to longest_nap. If its CPU is that of a rank that computes, all this
+// takes time from the rank.
 struct LookIntervals {
   unsigned awake, woken, pauses;
   bool yields;  // its CPU may be needed by others; a rank would keep it for milliseconds
   std::uint64_t first_nap, longest_nap;
   unsigned even_naps;
-  unsigned looks_for_more;  // after the last operation has ended
+  unsigned looks_for_more;  // short naps after the last operation has ended, in case that more follow
   std::uint64_t nap(unsigned number) const {
     return number < even_naps ? first_nap : std::min(first_nap << std::min(number + 1 - even_naps, 10u), longest_nap);
   }
@@ -32,21 +33,21 @@ constexpr LookIntervals in_the_host{200, 200, 0, true, 20'000, 500'000, 1800, 0}
 constexpr LookIntervals often{100, 2, 40, true, 20'000, 500'000, 1, 4};
 constexpr LookIntervals seldom{16, 2, 20, false, 200'000, 2'000'000, 1, 4};
 
-constexpr std::uint64_t unnoticed = 200'000;        // ns; naps that are not ended by who begins something
-constexpr std::uint64_t longest = 1'000'000'000;    // of its sleeps
-constexpr std::uint64_t cpu_known = 1'000'000'000;  // for so long: ranks may be bound anew
+constexpr std::uint64_t unnoticed = 200'000;        // ns; a thread that begins something does not end naps up to this
+constexpr std::uint64_t longest = 1'000'000'000;    // ns, of its longest sleep
+constexpr std::uint64_t cpu_known = 1'000'000'000;  // ns between searches for a free CPU: ranks may be bound anew
 constexpr unsigned long timer_slack = 5'000;
 
 }  // namespace
 
-// Where it runs beside ranks that compute.
+// The CPUs on which it runs beside ranks that compute (Serves::always).
 class ProgressThread::Place {
  public:
   Place(const machine::Cpus& cpus, std::vector<pid_t> ranks)
       : ranks_(std::move(ranks)),
         cpus_of_ranks_(ranks_.size()),
         granted_(machine::granted_cpus()),
-        near_(machine::cache_neighbors(cpus)),
+        near_(machine::read_caches(cpus).neighbors),
         quota_(cpus.quota) {}
   bool free() const { return free_; }
   // By the thread itself.
@@ -127,7 +128,11 @@ bool ProgressThread::enter_host() {
 
 void ProgressThread::leave_host() {
   const int before = in_host_.fetch_sub(1, std::memory_order_seq_cst);  // SYNC: in-host
-  if (when_ == Serves::in_host && before == 1) messenger_->leave_host();
+  if (when_ != Serves::in_host || before != 1) return;
+  messenger_->leave_host();
+  // Another thread may have entered meanwhile. SYNC: in-host
+  if (in_host_.load(std::memory_order_seq_cst) > 0) [[unlikely]]
+    messenger_->enter_host(word_);
 }
 
 void ProgressThread::wake() {
@@ -135,15 +140,15 @@ void ProgressThread::wake() {
     sleeps_on_.load(std::memory_order_acquire)->wake();    // SYNC: progress-thread-sleeps-on
 }
 
-// Peers that have no room for what they send us ring where it sleeps; the wait has told them another place.
+// The wait has published its own word for peers that are blocked on us; now the sleeping thread publishes its word.
 void ProgressThread::wait_ends() {
   if (!asleep_.load(std::memory_order_seq_cst)) return;  // SYNC: progress-thread-asleep
   if (progress_.busy()) wake();
   else progress_.asleep_on(sleeps_on_.load(std::memory_order_acquire));  // SYNC: progress-thread-sleeps-on
 }
 
-// What the rank did before it entered the host, without the lock, is seen. Who waits may have to share its CPU with
-// ranks that compute; on a free one the work is done sooner.
+// In the host: acquire, so that the thread sees what the rank did without the lock before. Always: a waiting thread may
+// share its CPU with ranks that compute, so on a free CPU the progress thread serves even while it waits.
 bool ProgressThread::serves() const {
   if (when_ == Serves::in_host) return in_host_.load(std::memory_order_seq_cst) > 0;  // SYNC: in-host
   return place_->free() || !progress_.attended();
@@ -151,10 +156,14 @@ bool ProgressThread::serves() const {
 
 // Whether anything moved. `sleeps_on`: where it is about to sleep in the host.
 bool ProgressThread::step(waiting::WakeWord* sleeps_on) {
-  bool moved = process_.runner().poll();
-  if (when_ == Serves::in_host) moved |= messenger_->step_in_host([this] { return !serves(); }, sleeps_on);
-  else if (messenger_) moved |= messenger_->step_beside();
-  return moved;
+  fibers::Runner& runner = process_.runner();
+  if (when_ == Serves::always) {
+    const bool moved = runner.poll();
+    return (messenger_ && messenger_->poll()) || moved;
+  }
+  const auto rank_is_back = [this] { return !serves(); };
+  const bool moved = runner.busy() && messenger_->run_in_host(rank_is_back, [&] { return runner.poll(); });
+  return messenger_->step_in_host(rank_is_back, sleeps_on) || moved;
 }
 
 // Whether something is under way. A rank that is back from the host works without the lock, so it is asked under it.

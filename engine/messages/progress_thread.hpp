@@ -1,4 +1,4 @@
-// The thread that goes on with messages and suspended bodies where the rank does not.
+// A thread that progresses messages and suspended bodies while the rank does not.
 //
 //   Serves::in_host   while the rank is in a call of the host, which knows nothing of us: a peer may lack room for what
 //                     it sends, or wait for a receive that was posted here, and the call may in turn wait for that
@@ -17,20 +17,19 @@
 //     takes the lock once
 //
 // It sleeps on `word_`, which lies in the process's header, or (always) on the mailbox's word as waits for messages do;
-// `sleeps_on_` tells which. It is woken by who begins something where it sleeps for longer than `unnoticed`:
+// `sleeps_on_` points to the word. A thread that begins something wakes it if its sleep is longer than `unnoticed`:
 //
 //   progress thread                      rank
 //   asleep_ = true                       in_host += 1, or something begins
 //   serves, and something to do?         asleep_.exchange(false): was it true?
 //   sleeps                                 rings sleeps_on_
 //
-// These are stored and loaded crosswise by sequentially consistent accesses and locks; should a ring be missed all the
-// same, a sleep ends by itself.
+// Each side stores its word and then loads the other's, by sequentially consistent accesses or under locks, so that no
+// ring is missed. Every sleep is bounded all the same.
 //
-// It calls nothing of the host's and nothing of the program's: bodies do not
-// (mpi/shim/collectives/engine/combining.hpp), and messages that would have to be asked for elsewhere stay undecided
-// until the rank is back. Nobody waits for it: without it, or while it has no CPU, everything goes on by the program's
-// calls.
+// It calls no function of the host or of the program. Bodies do not either (mpi/shim/collectives/engine/combining.hpp),
+// and messages about which the other library would have to be asked (elsewhere.cpp) stay undecided until the rank is
+// back. Nobody waits for the thread: without it, or while it has no CPU, everything goes on by the program's calls.
 #pragma once
 #include <pthread.h>
 #include <sys/types.h>
@@ -48,21 +47,21 @@ enum class Serves : std::uint8_t { in_host, always };
 
 class ProgressThread final : public waiting::Background {
  public:
-  // `messenger`: may be none for Serves::always. `ranks`: the processes of the ranks on this node, for the same.
+  // `messenger`: nullptr only for Serves::always. `ranks`: processes of the ranks on this node, for Serves::always.
   // Neither this nor the messenger is ever destroyed once the thread has been started. Throws std::bad_alloc.
   ProgressThread(team::Process& process, Messenger* messenger, Serves when, std::vector<pid_t> ranks = {});
   ProgressThread(const ProgressThread&) = delete;
   ~ProgressThread();
-  // False: no thread can be had. For Serves::in_host the rank's first enter_host() does it.
+  // False: no thread can be had. For Serves::in_host the rank's first enter_host() calls it.
   bool start();
   // Returns when the thread has ended. There is none from then on.
   void stop();
 
-  // By every thread of the program that goes where it progresses nothing of ours, each with a leave_host() when it
-  // returns. False: nobody can need us, or no thread can be had; then it leaves nothing.
+  // Called by a thread of the program before a call that progresses nothing of ours, with leave_host() after it. False:
+  // nobody can need us, or no thread can be had; then there is no leave_host().
   bool enter_host();
   void leave_host();
-  bool in_host() const { return in_host_.load(std::memory_order_relaxed) > 0; }
+  bool in_host() const { return in_host_.load(std::memory_order_seq_cst) > 0; }  // SYNC: in-host
 
   // ---- Background
   void wake() override;
@@ -87,9 +86,9 @@ class ProgressThread final : public waiting::Background {
   std::atomic<bool> started_{false};
   std::mutex starting_;
   pthread_t thread_{};
-  pid_t pid_ = 0;  // whose thread it is
+  pid_t pid_ = 0;  // the process that has started it
   class Place;
-  std::unique_ptr<Place> place_;  // none: it runs where the rank does
+  std::unique_ptr<Place> place_;  // nullptr: it runs where the rank does
 };
 
 }  // namespace nearfield::messages

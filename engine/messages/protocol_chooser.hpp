@@ -1,11 +1,11 @@
-// By which protocol a large message goes whose sender's memory can be reached (tuning/selector.hpp). Memory that calls
-// of the kernel alone can reach has cells of its own.
+// Chooses the protocol of large messages whose sender's memory can be reached (tuning/selector.hpp). A cell is a class
+// of lengths of messages from one sender; those whose memory only CMA reaches have cells of their own.
 //
-// The receiver chooses, per sender and class of lengths. It times bursts: one begins when a message is accepted while
-// no other of the cell is under way, and ends when none is. All messages of a burst go by one protocol.
+// The receiver chooses, for each cell. It times bursts: one begins when a message of the cell is accepted while no
+// other is under way, and ends when none is under way. All messages of a burst go by one protocol.
 //
-// In a ping-pong the time of a message is also that of the other direction, whose receiver may have a trial as well. So
-// the two of a pair take turns by the clock: each begins blocks in slices of its own.
+// In a ping-pong the time of a message includes that of the other direction, whose receiver may have a trial as well.
+// So the two processes of a pair take turns by the clock: each begins blocks of a trial only in its own slices of time.
 //
 // Where copy buffers have won, the receiver advises the sender to fill them without asking. The sender asks again after
 // some messages (Offers), so that the receiver can look again. A message whose sender may compute takes no part in
@@ -22,11 +22,11 @@
 
 namespace nearfield::messages {
 
-// Lengths up to 4 KiB together, then one class each.
+// One class for lengths up to 4 KiB, then one for each power of two.
 template <class Cell>
 using ByMessageLength = tuning::ByLength<Cell, 12, 20>;
 
-// Messages that go through copy buffers without asking, once these have won.
+// Number of messages that go through copy buffers without asking, once these have won, before one asks again.
 inline constexpr unsigned unasked = 64;
 // Messages under way at once that are timed together, at most.
 inline constexpr unsigned longest_burst = 128;
@@ -38,14 +38,14 @@ class ProtocolChooser {
     bool timed = false;    // then over() is told when it was accepted and when it was through
     bool advised = false;  // the next ones need not ask
   };
-  // What the first message of a cell is told, in ns.
+  // Estimates for the first message of a cell, in ns.
   struct Estimate {
     double one_copy;
-    double leaves = 0;          // that one copy leaves behind where programs write to their buffers again
-    bool staged_first = false;  // two copies should take less with that
+    double leaves = 0;          // time that one copy costs the program later, when it writes to its buffer again
+    bool staged_first = false;  // two copies should take less than one copy and what it leaves
   };
-  // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `attended`: whether
-  // its sender waits for it. `turn`: whether a block may begin.
+  // `by_calls`: whether CMA can copy this message; true if it is not `mapped`. `attended`: whether its sender waits for
+  // it. `turn`: whether a block may begin.
   Chosen next(std::uint64_t bytes, bool by_calls, Estimate estimate, bool attended = true, bool turn = true,
               bool mapped = true) {
     auto& cell = cell_[mapped][bytes];
@@ -58,7 +58,7 @@ class ProtocolChooser {
       c.accepted = c.began = ~std::uint64_t{0};
       c.burst = 0;
     }
-    // One that does not end, or that is not all tried, tells nothing.
+    // A burst that does not end, or has a message that takes no part in trials, is not timed.
     if (++c.burst > longest_burst || !attended) c.timed = false;
     const bool known = selector.settled() || !attended;
     const bool advised = known && !c.timed && c.ways[selector.incumbent()] == State::staged;
@@ -69,9 +69,9 @@ class ProtocolChooser {
     return {way, c.timed, advised};
   }
 
-  // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed; `asked`: for so
-  // many ns it waited for its sender's answer, which will not be asked once copy buffers have won. Returns whether each
-  // protocol of the cell has been tried with that.
+  // Called when a message of next() is complete. `moment.entered`: 0: it was not timed. `asked`: ns that it waited for
+  // its sender's answer, a wait that copy buffers will not have once they have won. Returns whether each protocol of
+  // the cell has now been tried.
   bool over(std::uint64_t bytes, tuning::Moment moment, std::uint64_t asked = 0, bool mapped = true) {
     const auto& cell = cell_[mapped][bytes];
     if (!cell) return false;
@@ -87,7 +87,7 @@ class ProtocolChooser {
       c.selector.interrupt();
       return false;
     }
-    // By a clock that stands still while they wait for answers.
+    // Time that messages wait for answers does not count.
     moment.entered = c.accepted - c.asked;
     moment.left -= c.asked += c.began - c.accepted;
     const bool settled = c.selector.settled();
@@ -95,7 +95,7 @@ class ProtocolChooser {
     return !settled && c.selector.settled();
   }
 
-  // pre: over() has said that all have been tried. `name`: of a way.
+  // pre: over() has returned true. `name`: returns a protocol's name.
   std::string describe(std::uint64_t bytes, bool mapped, const char* (*name)(State)) const {
     const Cell& c = *cell_[mapped][bytes];
     std::vector<tuning::Tried> tried;
@@ -129,17 +129,17 @@ class ProtocolChooser {
     std::uint64_t accepted = 0, began = 0;  // when the first message of the burst was, and was first copied; ns
     std::uint64_t asked = 0;                // what messages have waited for answers so far, ns
     unsigned open = 0;                      // messages under way
-    unsigned burst = 0;                     // messages of it so far
-    bool timed = false;                     // it is
+    unsigned burst = 0;                     // messages of the burst so far
+    bool timed = false;                     // the burst is timed
   };
   ByMessageLength<std::unique_ptr<Cell>> cell_[2];  // by calls alone, mapped
 };
 
-// The sender's side, per receiver: messages that do not offer the choice any more.
+// The sender's side, per receiver: counts messages that go through copy buffers without an offer.
 class Offers {
  public:
-  // Whether the next message of that length is staged without asking. Where its sender may compute, an offer is copied
-  // by the receiver, so there are fewer.
+  // Returns whether the next message of that length makes no offer. Where its sender may compute, the receiver copies
+  // an offered message, so there are fewer offers.
   bool skip(std::uint64_t bytes, bool attended = true) {
     std::uint8_t& left = left_[bytes];
     if (!left) return false;

@@ -1,4 +1,4 @@
-// Which ways a message may take, by its length: what the messenger goes by and `nearfield explain` shows.
+// Protocols that a message may use, by its length, for the messenger and `nearfield explain`.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,15 +13,16 @@ struct Limits {
   std::uint64_t in_record, copied_always;
 };
 
-// Of a message, up to which its copy costs less than a second line to look at.
+// Bytes up to which copying a message costs less than polling a second line.
 inline constexpr std::uint64_t short_copy = 1024;
 
 // `own`: bytes of a private cache.
 inline Limits limits(const Settings& settings, bool oversubscribed, double own) {
   const bool automatic = settings.protocol == Protocol::automatic;
-  // Ranks that share CPUs share private caches: there the small ring of the pair is at hand, and nothing else comes
-  // near one copy, since staged messages need a turn of both for every few buffers. What is short beside a private
-  // cache loses more when the program writes it again than a second copy costs.
+  // Ranks that share CPUs share private caches. Their rings are in the cache, so records are fast; longer messages are
+  // best copied once, since copy buffers need a turn of both ranks for every few of them. For other ranks, one copy of
+  // a message that is short beside a private cache costs the program more, when it writes to its buffer again, than a
+  // second copy would.
   const bool by_buffers = (automatic && !oversubscribed) || settings.protocol == Protocol::copy_buffers;
   return {by_buffers ? std::min<std::uint64_t>(settings.eager_bytes, short_copy) : settings.eager_bytes,
           settings.protocol == Protocol::copy_buffers ? ~std::uint64_t{0}

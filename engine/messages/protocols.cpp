@@ -116,7 +116,12 @@ void Protocols::flush_waiting(Guard& guard) {
   }
 }
 
-bool Protocols::cancel(Request& send) {
+void Protocols::cancel(Request& send) {
+  send.to_cancel = !try_to_cancel(send);
+  cancels_due_ |= send.to_cancel;
+}
+
+bool Protocols::try_to_cancel(Request& send) {
   if (send.complete() || !send.under_way.linked()) return true;
   if (send.busy) return false;
   if (send.waits) {  // nobody has heard of it yet
@@ -191,6 +196,10 @@ void Protocols::end_receive(Request& request) {
 
 bool Protocols::go_on(Guard& guard, bool all) {
   if (waiting_for_room_) flush_waiting(guard);
+  if (std::exchange(cancels_due_, false)) [[unlikely]]
+    each_send([&](Request& send) {
+      if (send.to_cancel) cancel(send);
+    });
   bool progress = transfers.take_answers(*this);
   progress |= in_progress.receives.go_on(
       all,

@@ -1,4 +1,4 @@
-// How messages move, from their start to their end.
+// Moves messages, from the start of a request to its end.
 //
 //   sender                                             receiver
 //   eager       the record carries the message -------> kept until a receive is posted, copied out
@@ -17,20 +17,20 @@
 
 namespace nearfield::messages {
 
-// What requests work with from their start to their end.
+// The protocols and what they need.
 struct Protocols {
   // Throws std::bad_alloc.
   Protocols(const MessengerLock& lock, Mailboxes& mailboxes, Channels& channels, Continuations& continuations,
             Counts& counts);
 
   // ---- sends
-  // Whether it is on its way, and nothing of `data` is needed any more.
+  // Returns whether it is on its way, and nothing of `data` is needed any more.
   bool send_at_once(int member, const Envelope& envelope, const layout::Data& data);
   bool any_waits_for_room() const { return waiting_for_room_ != 0; }
   void start(Request& send, Guard& guard);
-  // False: it must be tried again, since there was no room for the question to the receiver, or a thread copies for it.
-  bool cancel(Request& send);
-  // A synchronous send that lies in copy buffers as a whole need not be met any more; false: it is not there yet.
+  // Withdraws it, as soon as there is room for the question and no thread copies for it.
+  void cancel(Request& send);
+  // As Messenger::leave().
   bool leave(Request& send, Guard& guard);
   template <class Visit>
   void each_send(Visit visit) const {
@@ -40,12 +40,12 @@ struct Protocols {
   }
 
   // ---- receives
-  // The message for a receive.
+  // Gives a receive its message. read_what_is_there(): then reads what the sender has filled already.
   void give(Request& receive, const Arrived& message);
   void read_what_is_there(Request& receive, Guard& guard);
 
   // ---- both
-  // One step of what is under way; whether any moved.
+  // Does one step of requests under way. Returns whether any moved.
   bool go_on(Guard& guard, bool all);
   // Whether go_on() has anything to do.
   bool needs_step() const { return any_under_way() || transfers.any_retired(); }
@@ -53,7 +53,7 @@ struct Protocols {
     return waiting_for_room_ || !in_progress.receives.empty() || !in_progress.sends.empty() || transfers.any_offered();
   }
   void end_send(Request& request);
-  // It is out of everything; the other side may still look at its Transfer.
+  // Removes it from all lists; the other side may still look at its Transfer.
   void abandon(Request& request);
 
   Mailboxes& mailboxes;
@@ -75,7 +75,9 @@ struct Protocols {
 
   const MessengerLock& lock_;
   std::vector<List> waiting_;  // per member: sends that wait for room, in order
+  bool try_to_cancel(Request& send);
   std::size_t waiting_for_room_ = 0;
+  bool cancels_due_ = false;  // of sends that are to be cancelled
 };
 
 }  // namespace nearfield::messages

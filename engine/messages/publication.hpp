@@ -1,6 +1,6 @@
-// How a record of several lines is handed over: by which kind follows from its length and from what the processor can.
+// How a record of several lines gets into the cache of its reader. The kind depends on its length and the processor.
 //
-// A record of one line is always kept: it is awaited, and fetched before the writer could do anything for it.
+// A record of one line is always of the kind "keep": the reader polls that line, and so fetches it at once.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -15,7 +15,7 @@ struct Publication {
   const char *name, *needs, *about;
   bool demotes, ahead;
   bool possible() const { return !demotes || processor::can_demote(); }
-  std::uint64_t marks() const { return ahead ? ahead_of_next : 0; }  // of its word
+  std::uint64_t marks() const { return ahead ? ahead_of_next : 0; }  // marks in the record's word
 };
 // In the order of Publishing.
 inline constexpr Publication publications[] = {
@@ -26,7 +26,7 @@ inline constexpr Publication publications[] = {
      true, false},
 };
 
-// By length, the same for all receivers.
+// The kind for each length, which is the same for all receivers.
 class Publications {
  public:
   // `oversubscribed`: ranks that share CPUs share caches, too.
@@ -45,7 +45,7 @@ class Publications {
   }
 
  private:
-  const Publication *short_, *long_;  // records whose reader can ask for all lines ahead, and others
+  const Publication *short_, *long_;  // of records all of whose lines a reader can prefetch, and of longer ones
 };
 
 }  // namespace nearfield::messages

@@ -4,12 +4,11 @@
 //   c.next = 0                                   first = shadow, or else head (taken: head = 0)
 //   last = tail.exchange(c)                      if first.next: shadow = first.next
 //   last ? last.next = c : head = c              else tail.compare_exchange(first, 0): the queue is empty,
-//                                                or somebody is between its exchange and its store of next. It may be
-//                                                stopped there, so nobody waits for it: first is taken, but its cell
-//                                                is kept (unlinked), and nothing more comes out until next is there
+//                                                or a sender is between its exchange and its store of next. It may be
+//                                                stopped there, so the owner does not wait: first is taken, but its
+//                                                cell is kept (unlinked) and no more are taken until it has its next
 //
-// What QueueReader has is private to the owner, so that it need not touch the line of the writers while there is
-// something left.
+// The owner keeps a QueueReader in private memory, so it need not touch the line of the senders while entries are left.
 #pragma once
 #include "engine/messages/blocks.hpp"
 
@@ -26,12 +25,12 @@ void enqueue(MessageMailbox& box, Reference reference, CellAt cell_at) {
 }
 
 struct QueueReader {
-  Reference shadow = 0;    // the first of those that are left
-  Reference unlinked = 0;  // the last one taken, where others are behind it but it has no next yet
+  Reference shadow = 0;    // the first entry that is left; 0: unknown, see `head`
+  Reference unlinked = 0;  // the last one taken, if others are behind it but its next is missing; 0: none
   bool any() const { return shadow || unlinked; }
 };
 
-// The first reference, 0 when there is none. pre: release() of the one before.
+// Takes the first entry out of the queue; 0: there is none. pre: release() has been called for the one before.
 template <class CellAt>
 Reference dequeue(MessageMailbox& box, QueueReader& reader, CellAt cell_at) {
   if (reader.unlinked) [[unlikely]] {
@@ -59,7 +58,7 @@ Reference dequeue(MessageMailbox& box, QueueReader& reader, CellAt cell_at) {
   return first;
 }
 
-// It has been read.
+// Returns a cell that has been read to its sender, unless dequeue() still needs its `next`.
 inline void release(const QueueReader& reader, Reference reference, Cell& cell) {
   if (reference != reader.unlinked) [[likely]]
     cell.busy.store(0, std::memory_order_release);  // SYNC: cell-busy

@@ -1,4 +1,4 @@
-// Where the data of one side lies, as the other side is told, and how it is found there.
+// Describes our data to the other side of a message, and finds the other side's.
 //
 // Threads: share() by any thread; everything else needs the messenger's lock.
 #pragma once
@@ -17,13 +17,13 @@ class RemoteMemory {
   // Throws std::bad_alloc.
   explicit RemoteMemory(Mailboxes& mailboxes);
 
-  // Our data for that member. May throw std::bad_alloc.
+  // Describes our data for that member. May throw std::bad_alloc.
   RemoteLayout describe(int member, const layout::Data& data);
-  // Fills in where the other side's data lies; whether it can be reached. May throw std::bad_alloc.
+  // Fills in where the other side's data lie. Returns whether they can be reached. May throw std::bad_alloc.
   bool adopt(int member, const RemoteLayout& where, std::uint64_t bytes, InBlocks& part);
-  // By which its memory is read and written with calls of the kernel, nullptr: none.
+  // Returns the mapper that accesses its memory by system calls; nullptr: none.
   const reach::MemoryMapper* calls(int member) const { return calls_[std::size_t(member)]; }
-  // Runs of a layout where peers can read them.
+  // Copies the runs of a layout to where peers can read them; `keep` keeps them there.
   layout::View share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep);
 
  private:
@@ -33,9 +33,9 @@ class RemoteMemory {
   struct Reached {
     Reached(reach::Peers& reach, reach::Peer* peer) : theirs(reach, peer, peer ? peer->mappers : 0) {}
     reach::Attachments theirs;
-    reach::Region passed;  // of ours, for which it has what it needs
+    reach::Region passed;  // region of ours for which the peer has been sent what it needs
   };
-  // Places for short lists of runs, which are handed out again and again. Threads free them whenever they like.
+  // Places for short lists of runs, which are used again and again. Any thread may put one back.
   class ListsOfRuns {
    public:
     static constexpr std::size_t bytes = 4 * sizeof(layout::Run), places = 64;

@@ -1,8 +1,8 @@
-// Ways to copy a message once, from array to array, in blocks that both sides claim (transfers.hpp).
+// Protocols that copy a message once, from array to array, in blocks that both sides claim (transfers.hpp).
 //
 // A new one is a row here and a state in blocks.hpp.
 //
-// Threads: everything here needs the messenger's lock, but for `copy`.
+// Threads: everything here needs the messenger's lock, except `copy`.
 #pragma once
 #include <cstdint>
 
@@ -17,11 +17,11 @@ struct SingleCopy {
   const char* name;
   State state;  // what the receiver answers
   std::uint64_t Counts::*count;
-  // Receiver: whether it can, as far as this side knows. May throw std::bad_alloc.
+  // Receiver: whether this way can move the message, as far as this side knows. May throw std::bad_alloc.
   bool (*fits)(Protocols&, Request&);
   // Sender: whether it can copy blocks, too. May throw std::bad_alloc.
   bool (*helps)(Protocols&, Request&);
-  // A block, by the sender from the back. False: it could not be had.
+  // Copies a block; the sender begins at the back. False: it failed.
   bool (*copy)(Protocols&, Request&, std::uint64_t position, std::uint64_t bytes, bool from_back);
 };
 

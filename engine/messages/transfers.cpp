@@ -12,10 +12,11 @@
 namespace nearfield::messages {
 namespace {
 
-// Of one message: the others get their turn, if there are any.
+// Blocks of one message that a poll copies; fewer if others wait for their turn.
 int blocks_in_one_poll(const Request& request) { return request.alone() ? 32 : 4; }
 
-// Few claims where each of them costs as much as the copy of some kilobytes, more where they even out delays.
+// A short message has few blocks, since each claim costs as much as the copy of some kilobytes; a longer one has more,
+// which even out delays.
 std::uint64_t block_for(std::uint64_t bytes) {
   const std::uint64_t part = (bytes / (bytes <= 128 << 10 ? 4 : 8) + 4095) / 4096 * 4096;
   return std::clamp<std::uint64_t>(part, 4096, 128 << 10);
@@ -47,7 +48,7 @@ bool Transfers::add() {
     if (list->capacity() < all_ + transfers_at_once) list->reserve(2 * all_ + transfers_at_once);
   auto slab = mailboxes_.process().arena().allocate(transfers_at_once * sizeof(Transfer), line);
   if (!slab) {
-    log_line(LogLevel::info, "no room for another message: %s", slab.error().text.c_str());
+    log_line(LogLevel::info, "no memory for another outstanding message: %s", slab.error().text.c_str());
     return false;
   }
   all_ += transfers_at_once;
@@ -80,14 +81,14 @@ bool Transfers::begin(Request& request, const RemoteLayout& where, std::uint64_t
   return false;
 }
 
-// Nobody has heard of it.
+// pre: the receiver does not know of it.
 void Transfers::take_back(Request& request) {
   in_flight_buffers_.put_back(request.offered.slot);
   free_.push_back(request.offered.offset);
   request.offered = {};
 }
 
-// It is matched, and goes on as its receiver has chosen.
+// Called when the send is matched: prepares it for what its receiver has chosen.
 void Transfers::begin_send(Protocols& protocols, Request& request) {
   const Transfer& t = *request.offered.transfer;
   if (t.advised) peer_[std::size_t(request.member)].offers.advised(t.bytes);
@@ -121,7 +122,7 @@ void Transfers::retire(Request& request) {
   request.part = {};
 }
 
-// Its receiver may still answer: one that is listed is retired when the list has been taken.
+// The receiver may still answer. A listed Transfer without an answer is retired by take_answers().
 void Transfers::give_up(Request& request) {
   Transfer& t = *request.offered.transfer;
   t.own = nullptr;
@@ -173,7 +174,7 @@ void Transfers::accept(Protocols& protocols, Request& request, const Note& note)
   answer(member, note.transfer, state);
 }
 
-// What the state of a single copy publishes.
+// Fills in what the state of a single copy publishes.
 void Transfers::prepare(Request& request, State state) {
   request.way = state;
   Transfer& t = *request.offered.transfer;
@@ -186,8 +187,8 @@ void Transfers::prepare(Request& request, State state) {
   t.to.address = std::uint64_t(request.data.address);
 }
 
-// The first single copy that fits, unless trials say otherwise. A sender that may compute is not asked for copy
-// buffers, since its message would wait for its next call.
+// Chooses the first single copy that fits, unless trials say otherwise. A sender that may compute is not asked for copy
+// buffers, since the message would wait for the next call of the sender.
 State Transfers::choose(Protocols& protocols, Request& request) try {
   Transfer& t = *request.offered.transfer;
   // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.

@@ -1,4 +1,4 @@
-// Messages whose receiver tells the sender that, and how, they go on once they are matched.
+// Messages whose receiver matches them first and then tells the sender how they move.
 //
 //   sender                                            receiver
 //   Transfer {bytes, from: where the data lies}
@@ -16,7 +16,7 @@
 // The sender reuses the Transfer once `released` is 1. Everything that a side stores in the Transfer is published by
 // state (receiver), back (sender) or the record (sender, at first).
 //
-// Blocks that both sides claim, on memory that both reach: Hybrid MPI (Friedley et al., SC'13).
+// That both sides claim blocks, in memory that both reach, is from Hybrid MPI (Friedley et al., SC'13).
 //
 // Threads: everything here needs the messenger's lock, which the steps let go while they copy.
 #pragma once
@@ -39,17 +39,16 @@ class Transfers {
   // Throws std::bad_alloc.
   Transfers(Mailboxes& mailboxes, Channels& channels, RemoteMemory& memory, InProgress& in_progress,
             Continuations& continuations, Counts& counts);
-  // Room for some more; false without memory.
+  // Allocates more Transfers. False: there is no memory.
   bool add();
 
   // ---- sender
   // Bytes that the record of a Transfer carries.
   static constexpr std::uint64_t longest_carried = 512 - sizeof(Note);
-  // The record of a message with a Transfer. `where`: where the data lies, if that was looked at; `first`: names the
-  // copy buffer in which it begins, 0: none. False while there is no room for it; one for which there will be none ends
-  // with an error.
+  // Sends the record of a message with a Transfer. `where`: place of the data, if known; `first`: names its first copy
+  // buffer, 0: none. False: there is no room now. A message for which there never will be room ends with an error.
   bool offer(Request& request, const RemoteLayout& where, std::uint64_t first = 0);
-  // Whether any has come. What is answered is under way then, or complete.
+  // Returns whether any answer has come. Answered sends are under way then, or complete.
   bool take_answers(Protocols& protocols);
   bool any_offered() const { return !offered_.empty() || !listed_.empty(); }
   template <class Visit>
@@ -57,16 +56,16 @@ class Transfers {
     offered_.each<Request>(visit);
     listed_.each<Request>(visit);
   }
-  // No answer is looked for any more.
+  // Ends the search for its answer.
   void stop_looking(Request& request);
-  // One step of blocks that both sides copy; whether it moved.
+  // Does one step of blocks that both sides copy. Returns whether it moved.
   bool send_blocks(Protocols& protocols, Request& request, Guard& guard);
-  // Nothing of the user's buffer is needed any more; the receiver may still look at the Transfer.
+  // retire(): the send is complete, but its receiver may still look at the Transfer. give_up(): it was abandoned.
   void retire(Request& request);
   void give_up(Request& request);
   bool any_retired() const { return !retired_.empty(); }
-  void reclaim();  // looks at some in vain, in turn
-  // Whether it goes through copy buffers without being offered, by its receiver's advice (protocol_chooser.hpp).
+  void reclaim();  // frees those that were released, of a bounded number of retired ones, in turn
+  // Returns whether it goes through copy buffers without an offer, as its receiver has advised (protocol_chooser.hpp).
   bool skips_offer(const Request& request) {
     return peer_[std::size_t(request.member)].offers.skip(request.data.bytes, request.attended);
   }
@@ -75,7 +74,7 @@ class Transfers {
   // ---- receiver
   void accept(Protocols& protocols, Request& request, const Note& note);
   bool receive_blocks(Protocols& protocols, Request& request, Guard& guard);
-  // The last answer to this Transfer. After it, an unlisted Transfer may already be another message's.
+  // Gives the last answer, and releases the Transfer. An unlisted one may then already be another message's.
   void acknowledge(int member, std::uint64_t transfer, State state);
   void release(Request& request);
   void forget(const Request& request);
@@ -97,8 +96,8 @@ class Transfers {
   void enlist(int member, std::uint64_t transfer);
 
   struct PerMember {
-    ProtocolChooser chooser;  // of what it sends
-    Offers offers;            // to it
+    ProtocolChooser chooser;  // for messages from it
+    Offers offers;            // for messages to it
   };
   Mailboxes& mailboxes_;
   Channels& channels_;
@@ -107,12 +106,12 @@ class Transfers {
   Continuations& continuations_;
   Counts& counts_;
   reach::InFlightBuffers& in_flight_buffers_;
-  const bool tries_ways_;  // where there is a choice
+  const bool tries_ways_;  // trials choose the protocol
   std::vector<PerMember> peer_;
   List offered_, listed_;  // sends that wait for an answer: those that are looked at, and the others (answers.cpp)
   unsigned offered_count_ = 0;
   std::vector<std::uint64_t> free_;
-  std::vector<std::uint64_t> retired_;  // of sends that are complete while the receiver still looks
+  std::vector<std::uint64_t> retired_;  // Transfers of ended sends that their receivers have not released
   std::size_t retired_at_ = 0;          // where reclaim() looks next
   std::size_t all_ = 0;                 // allocated so far
 };

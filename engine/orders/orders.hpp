@@ -6,15 +6,15 @@
 //   by partner   a member makes the copies into its own buffer (pull) or out of it (push), one partner after another
 //                linear     0, 1, 2, ...: all members at the same partner at the same time
 //                rotated    beginning with itself: all members at different partners
-//                xored      r ^ i: pairs; without holes where p is a power of two
+//                xored      r ^ i: members pair up; no member idles in a step if p is a power of two
 //                grouped    one partner of each group in turn, rotated: all groups are busy all the time
 //                near_first all of its own group, then the next: data in the shared cache first
-//   by place     the matrix of all copies is walked along a curve, each member takes p consecutive ones: few sources
-//                and few destinations to a member instead of one and p
+//   by place     the matrix of all copies is walked along a curve, and each member makes p consecutive copies. These
+//                have few sources and few destinations, instead of one and p
 //                tiled      tiles of about sqrt(p) * sqrt(p), row by row
 //                morton     the Z curve (Morton 1966), tiles of tiles at every scale
 //
-// Members [0, p) of one group follow each other in rank order; the last group may be shorter.
+// A group consists of `group` consecutive ranks, as of one cache; the last group may be shorter.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -9,7 +9,7 @@
 #ifndef NEARFIELD_KERNELS_HPP
 #define NEARFIELD_KERNELS_HPP
 
-// Each would add code for little speed.
+// Each of these targets would add code for little speed.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #include <hwy/detect_targets.h>
 

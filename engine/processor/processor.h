@@ -7,9 +7,9 @@
      await_loads()           between two polls without a pause: the second load does not begin before the first has its
                              value. Without it the processor loads many rounds ahead, and discards all of these loads
                              when the polled line changes, so that it sees the change later
-     await_all()             before a look at the clock: until earlier loads and stores are done. Else it is read while
-                             stores of some kilobytes have yet to fetch their lines, and only those that have a fence
-                             of their own seem dear
+     await_all()             before a look at the clock: waits until earlier loads and stores are done. Otherwise the
+                             clock is read while stores of some kilobytes have yet to fetch their lines, and only kinds
+                             of stores that have a fence of their own seem slow
      finish_streams()        orders earlier streaming stores before a release store that follows
      ticks()                 a monotonic clock of one rate on all cores of a machine, with a resolution of nanoseconds
      ticks_since(start)      ticks from then until all earlier loads and stores are done
@@ -25,7 +25,7 @@
      has(set)                whether the processor and the system support one of the instruction sets that vector
                              kernels are compiled for
 
-   Models have an explorer's pause, ticks and can_demote instead (tests/engine/model/atomic.hpp).
+   Models of the protocols have their own pause, ticks and can_demote instead (tests/engine/model/atomic.hpp).
 
    For the assembler, in the trampolines (mpi/preload/trampolines.S has the contracts):
 

@@ -85,15 +85,25 @@ inline void await_all() {
   __builtin_ia32_lfence();
 }
 inline void finish_streams() { __builtin_ia32_sfence(); }
+/* Leaf 7 of cpuid, which takes microseconds under a hypervisor, so it is read once. */
+struct Leaf7 {
+  unsigned b = 0, c = 0;
+};
+inline const Leaf7& leaf7() {
+  static const Leaf7 known = [] {
+    Leaf7 leaf;
+    unsigned a = 0, d = 0;
+    __get_cpuid_count(7, 0, &a, &leaf.b, &leaf.c, &d);
+    return leaf;
+  }();
+  return known;
+}
 #ifndef NEARFIELD_MODEL
 inline void pause() { __builtin_ia32_pause(); }
 /* The time stamp counter: constant and synchronous on every CPU that Linux takes its own clock from. */
 inline std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
-/* Intel's, from Sapphire Rapids on. The assembler knows the instruction; others take it for one that does nothing. */
-inline bool can_demote() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & 1u << 25;
-}
+/* cldemote: CPUs of Intel have it from Sapphire Rapids on; on others the instruction does nothing. */
+inline bool can_demote() { return leaf7().c & 1u << 25; }
 #endif
 inline void demote(void* at) { asm volatile("cldemote %0" : "+m"(*static_cast<char*>(at))); }
 /* Counters run at 2 to 4 GHz. */
@@ -105,8 +115,7 @@ inline bool can_claim() {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   return false;
 #else
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & 1u << 9;
+  return leaf7().b & 1u << 9;
 #endif
 }
 inline void claim(void* to, const void* from, std::size_t bytes) {
@@ -116,17 +125,18 @@ inline void claim(void* to, const void* from, std::size_t bytes) {
 /* The brand, then family, model and stepping. */
 inline void describe(char* text, std::size_t bytes) {
   unsigned words[13] = {}, a = 0, b = 0, c = 0, d = 0;
-  for (unsigned i = 0; i < 3; ++i) {
+  __cpuid(0x80000000, a, b, c, d);
+  for (unsigned i = 0; i < 3 && a >= 0x80000004; ++i) {
     unsigned* const at = words + 4 * i;
-    if (!__get_cpuid(0x80000002 + i, at, at + 1, at + 2, at + 3)) break;
+    __cpuid(0x80000002 + i, at[0], at[1], at[2], at[3]);
   }
-  __get_cpuid(1, &a, &b, &c, &d);
+  __cpuid(1, a, b, c, d);
   char brand[sizeof words];
   std::memcpy(brand, words, sizeof brand);
   std::snprintf(text, bytes, "%s (%x)", brand, a);
 }
 
-/* What Highway compiles its targets with: the compiler asks the system too, which must save the registers. */
+/* The features that Highway compiles its targets with. The builtin also asks whether the system saves the registers. */
 inline bool has(Set set) {
   __builtin_cpu_init();
   auto all = [](auto... each) { return (each && ...); };
@@ -135,11 +145,12 @@ inline bool has(Set set) {
       return all(__builtin_cpu_supports("sse4.1"), __builtin_cpu_supports("sse4.2"), __builtin_cpu_supports("pclmul"));
     case Set::avx2:
       return all(__builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"), __builtin_cpu_supports("bmi"),
-                 __builtin_cpu_supports("bmi2"));
+                 __builtin_cpu_supports("bmi2"), __builtin_cpu_supports("f16c"));
     case Set::avx512:
       return all(__builtin_cpu_supports("avx512f"), __builtin_cpu_supports("avx512bw"),
                  __builtin_cpu_supports("avx512dq"), __builtin_cpu_supports("avx512cd"),
-                 __builtin_cpu_supports("avx512vl"), __builtin_cpu_supports("bmi2"), __builtin_cpu_supports("fma"));
+                 __builtin_cpu_supports("avx512vl"), __builtin_cpu_supports("bmi2"), __builtin_cpu_supports("fma"),
+                 __builtin_cpu_supports("f16c"));
     default: return false;
   }
 }

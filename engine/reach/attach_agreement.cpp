@@ -10,8 +10,8 @@
 namespace nearfield::reach {
 namespace {
 
-// Nanoseconds: a member that waits for a letter takes the descriptor from the owner's table after `patience`, and again
-// after each further one; it gives up after `longest`.
+// In nanoseconds. A member that waits for a letter takes the descriptor from the owner's table after each `patience`.
+// It gives up after `longest`.
 constexpr std::uint64_t patience = 300'000'000;
 constexpr std::uint64_t longest = 10'000'000'000;
 
@@ -123,7 +123,7 @@ bool AttachAgreement::pass_news() {
       if (offered_ >= 0)
         // SYNC: offered
         words_[std::size_t(me_)]->offered.store(generation << 32 | unsigned(offered_), std::memory_order_release);
-      else fail(w, "a fork came in between");  // a fork in another thread has begun the next generation
+      else fail(w, "a fork happened meanwhile");  // a fork in another thread has begun the next generation
     }
     for (std::size_t m = 0; m < peer_.size(); ++m) {
       // SYNC: news-complete; that member has attached ours
@@ -163,7 +163,7 @@ bool AttachAgreement::step() {
   mine.failed = failed_;
   mine.out = by_ & ~peers_.open();
   if (failed_ & ~mine.out)  // leave_out() has logged those that are out
-    log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", error_.c_str());
+    log_line(LogLevel::info, "the memory of other ranks cannot be mapped: %s", error_.c_str());
   mine.through.store(number_, std::memory_order_release);  // SYNC: through
   return true;
 }

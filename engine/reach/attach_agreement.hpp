@@ -23,14 +23,14 @@ namespace nearfield::reach {
 
 class AttachAgreement {
  public:
-  // One for each member. `complete` and `through` count agreements.
+  // One for each member. `complete` and `through`: number of the last agreement in which that holds.
   struct ControlBlock {
     Atomic<std::uint64_t> offered;   // owner: generation << 32 | descriptor, 0: none
-    Atomic<std::uint64_t> complete;  // owner: it has attached everything, so nothing more need be sent to it
-    Atomic<std::uint64_t> through;   // owner: it has sent everything as well, so nothing more comes from it
+    Atomic<std::uint64_t> complete;  // owner: it has attached all regions, so nothing more need be sent to it
+    Atomic<std::uint64_t> through;   // owner: it has also sent all of its own, so nothing more comes from it
     // owner, published by the team's barrier: bit of each mapper that failed to attach a new region
     std::uint32_t failed;
-    std::uint32_t out;  // owner, published by the team's barrier: bit of each mapper that is out there for good
+    std::uint32_t out;  // owner, published by the team's barrier: bit of each mapper that it no longer uses
   };
 
   // `peers`: nullptr for ourselves. Does not wait.
@@ -40,7 +40,8 @@ class AttachAgreement {
   void join(int member, ControlBlock& words) { words_[std::size_t(member)] = &words; }
 
   enum class Seen : std::uint8_t { reached, out_of_reach, news };
-  // Looks `place` of a member up; all members get the same answer. `at`: its address here, unless it is our own.
+  // Looks `place` of a member up; all members get the same answer, `news` if its region is not agreed on yet. `at`: its
+  // address here, unless it is our own.
   Seen see(int member, const RemoteBuffer& place, std::byte*& at) const {
     at = nullptr;
     if (!place.anything()) return place.reachable() ? Seen::reached : Seen::out_of_reach;

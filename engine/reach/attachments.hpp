@@ -1,5 +1,5 @@
-// Regions of one peer that are attached: those that a team has agreed on, or that a messenger has needed. Of a mapper
-// that attaches piece by piece it keeps the last few pieces, so members that add the same regions in the same order
+// Regions of one peer that are attached: those that a team has agreed on, or that a messenger has needed. If the mapper
+// attaches piece by piece, only the last few pieces are kept, so members that add the same regions in the same order
 // find the same ones.
 #pragma once
 #include <vector>

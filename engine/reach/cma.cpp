@@ -43,11 +43,11 @@ Result<std::uint64_t> open(Peers&) { return std::uint64_t{0}; }
 
 // Reads the header of the peer's segment: in our pid namespace that pid may be another process.
 Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
-  if (peer.pid <= 0) return Error{"the peer's process is not visible from this pid namespace"};
+  if (peer.pid <= 0) return Error{"the peer's process is not visible from this PID namespace"};
   std::uint64_t seen = ~peer.card.probe;
   if (auto done = read(peer, &seen, peer.card.header, sizeof seen); !done) return done;
   if (seen != peer.card.probe)
-    return Error{"process " + std::to_string(peer.pid) + " is another process in our pid namespace"};
+    return Error{"process " + std::to_string(peer.pid) + " is another process in this PID namespace"};
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Memory in the process's shared heap (shared_heap.hpp), one sealed memfd per generation: each fork begins a new one.
+// Memory in a process's shared heap (shared_heap.hpp). Each generation is one sealed memfd; a fork begins a new one.
 //
 // A peer gets the descriptor in a letter, or takes it from our table. A fork takes the heap out of reach right before
 // it happens. A buffer is noted as in flight before it is described, so either the fork leaves it shared, or it
@@ -55,7 +55,7 @@ int descriptor(const Peers&, std::uint64_t generation) {
 Result<bool> offer(Peers& self, Peer& peer, const Region& region) {
   const std::uint64_t generation = region.generation();
   HeapOfPeer& theirs = heap_of(peer);
-  if (theirs.sent > generation) return Error{"a fork came in between"};
+  if (theirs.sent > generation) return Error{"a fork happened meanwhile"};
   if (theirs.sent == generation) return true;
   const int fd = descriptor(self, generation);
   // A letter says so where the generation is gone, so that the peer does not wait for it.
@@ -66,7 +66,7 @@ Result<bool> offer(Peers& self, Peer& peer, const Region& region) {
   if (sent && *sent == Mailbox::Sent::again) return false;
   theirs.sent = generation;
   if (!sent) return sent.error();
-  if (gone) return Error{"a fork came in between"};
+  if (gone) return Error{"a fork happened meanwhile"};
   return true;
 }
 

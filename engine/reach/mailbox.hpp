@@ -39,7 +39,7 @@ class Mailbox {
   const MailboxAddress& address() const { return address_; }
 
   enum class Sent { yes, again };  // again: the peer's queue is full at the moment
-  // `what`: says to the receiver what the descriptor is of (Peers::collect).
+  // `what`: tells the receiver of which memory the descriptor is (Peers::collect).
   Result<Sent> send(const MailboxAddress& to, int fd, std::uint64_t what);
 
   struct Arrived {

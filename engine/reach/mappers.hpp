@@ -2,9 +2,9 @@
 // Peers and name no mapper.
 //
 //   mapped   the bytes lie in the peer's segment: plain load and store
-//   heap     they lie in its shared heap: the same, once that is mapped
-//   xpmem    a kernel module maps any of its pages: the same, attached piece by piece
-//   cma      process_vm_readv and process_vm_writev: one copy by system call
+//   heap     they lie in the peer's shared heap: plain load and store, once that is mapped
+//   xpmem    a kernel module maps any page of the peer: plain load and store, attached piece by piece
+//   cma      process_vm_readv and process_vm_writev: one copy by a system call
 //
 // Memory that none of them reaches goes through copy buffers, which all peers have mapped.
 #pragma once
@@ -26,7 +26,7 @@ struct Peer;
 
 inline constexpr std::size_t mapper_count = 4;
 
-// State of a mapper, for this process or for a peer; the mapper's file derives from it.
+// State of a mapper, of this process or of a peer. The mapper's file derives a class from it.
 struct MapperState {
   virtual ~MapperState() = default;
 };
@@ -57,25 +57,25 @@ struct MemoryMapper {
   Costs costs;
   bool standing = false;  // its regions are attached from the beginning, so they need no agreement
 
-  // Probes the mapper, once per process. Returns the word for its peers; an Error: the mapper is out.
+  // Probes the mapper, once per process. Returns a word for its peers (Card::advertised); an Error: it is not used.
   Result<std::uint64_t> (*open)(Peers& self);
   // Called once per peer with the peer's word. An Error: the mapper does not reach that peer.
   Result<void> (*meet)(Peers& self, Peer& peer, std::uint64_t advertised);
 
-  // Describes `bytes` > 0 at `address` to peers; out of reach: not by this mapper. `mapper`: index of this row. pre:
-  // the buffer is noted as in flight, if a fork must know of it.
+  // Describes `bytes` > 0 at `address` to peers. Returns RemoteBuffer() if this mapper does not reach them. `mapper`:
+  // index of this row. pre: the buffer is noted as in flight, if a fork must know of it.
   RemoteBuffer (*place)(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) = nullptr;
 
   // Returns whether the kernel lets peers access the region; asked before an unattached region is published.
   bool (*gives)(const Peers& self, const Region& region) = nullptr;
 
-  // Sends the peer what it needs to attach that region of ours. False: call again. An Error: it cannot be had, and the
-  // peer has been sent that.
+  // Sends the peer what it needs to attach that region of ours. False: call again. An Error: the region cannot be
+  // attached, and the peer has been told so.
   Result<bool> (*offer)(Peers& self, Peer& peer, const Region& region) = nullptr;
-  // Returns a descriptor of our memory of that generation, which the caller closes; -1: it is gone. For peers that get
-  // no letter.
+  // Returns a descriptor of our memory of that generation, which the caller closes; -1: that memory is gone. For peers
+  // that get no letter.
   int (*descriptor)(const Peers& self, std::uint64_t generation) = nullptr;
-  // Keeps what the peer has sent; an Error: that generation is gone, or cannot be mapped here.
+  // Keeps what the peer has sent. `mapped` an Error: that generation is gone, or cannot be mapped here.
   void (*take)(Peers& self, Peer& peer, std::uint64_t generation, Result<memory::PeerSegment> mapped) = nullptr;
   Attached (*attach)(Peers& self, Peer& peer, const Region& region) = nullptr;
 
@@ -83,9 +83,9 @@ struct MemoryMapper {
   Result<void> (*read)(const Peer& peer, void* to, std::uint64_t address, std::size_t bytes) = nullptr;
   Result<void> (*write)(const Peer& peer, const void* from, std::uint64_t address, std::size_t bytes) = nullptr;
 
-  // Detaches everything of a peer that has ended, but what is in use.
+  // Detaches all memory of a peer that has ended, except what is in use.
   void (*part)(Peers& self, Peer& peer) = nullptr;
-  // Revokes: the process leaves MPI, or peers may reach nothing of it any more.
+  // Revokes what peers can reach of this process, which leaves MPI.
   void (*close)(Peers& self) = nullptr;
 
   // Returns the estimate in nanoseconds for `bytes` that are attached.

@@ -115,7 +115,7 @@ Result<void> Peers::fetch(const Card& card) {
   auto mapped = memory::PeerSegment::open(pid_t(card.pid), int(card.fd));
   if (!mapped) return mapped.error();
   if (reinterpret_cast<const SegmentHeader*>(mapped->base())->probe != card.probe)
-    return Error{"process " + std::to_string(card.pid) + " is another process in our pid namespace"};
+    return Error{"process " + std::to_string(card.pid) + " is another process in this PID namespace"};
   admit(card.address.identity(), std::move(*mapped), pid_t(card.pid));
   return {};
 }
@@ -130,8 +130,8 @@ Peer& Peers::meet(const Card& card) {
     auto reached = mappers()[w]->meet(*this, peer, card.advertised[w]);
     if (reached) peer.mappers |= 1u << w;
     else
-      log_line(LogLevel::info, "%s does not reach process %d: %s; copy buffers are used", mappers()[w]->title,
-               int(peer.pid), reached.error().text.c_str());
+      log_line(LogLevel::info, "%s does not reach the memory of process %d: %s; copy buffers are used instead",
+               mappers()[w]->title, int(peer.pid), reached.error().text.c_str());
   }
   return peer;
 }
@@ -161,7 +161,7 @@ const MemoryMapper* Peers::calls(const Peer& peer) {
 
 void Peers::leave_out(std::size_t mapper, const std::string& why) {
   if (open_.fetch_and(~(1u << mapper), std::memory_order_relaxed) >> mapper & 1)
-    log_line(LogLevel::info, "%s is left out: %s", mappers()[mapper]->title, why.c_str());
+    log_line(LogLevel::info, "%s is not used: %s", mappers()[mapper]->title, why.c_str());
 }
 
 }  // namespace nearfield::reach

@@ -7,9 +7,9 @@
 //   letter {mapper, generation, descriptor} --->  collect(): maps it and gives it to the mapper
 //   place() of a buffer -------------------->  attach()
 //
-// Processes send their segments when they first meet; other mappers send a descriptor when a buffer first lies in its
-// memory (attach_agreement.hpp). Where no letter comes, a process takes the descriptor from its owner's table
-// (fetch()).
+// Processes send each other their segments when they first meet. Another mapper sends the descriptor of its memory when
+// a buffer first lies there (attach_agreement.hpp). If no letter comes, a process takes the descriptor from the owner's
+// table of descriptors (fetch()).
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -32,11 +32,11 @@ struct SegmentHeader {
 // A process sends its card to all that are to reach it.
 struct Card {
   MailboxAddress address;
-  std::int64_t pid, fd;                    // in its own pid namespace; its segment's, in its own table of descriptors
+  std::int64_t pid, fd;                    // in its own pid namespace; of its segment, in its own table of descriptors
   std::uint64_t header;                    // address of the segment's header in its address space
   std::uint64_t probe;                     // SegmentHeader::probe
   std::uint64_t advertised[mapper_count];  // by MemoryMapper::open
-  std::uint32_t mappers;                   // a bit of each that is open
+  std::uint32_t mappers;                   // bit 1 << row of each that is open
 };
 
 // Another process of this node whose segment is mapped here. Never unmapped before exit.
@@ -49,8 +49,8 @@ struct Peer {
   std::uint32_t mappers = 0;         // bit 1 << row of each that reaches it
   std::uint32_t common_mappers = 0;  // mask of mappers by which we may describe our buffers to it
   MapperStates kept;
-  bool gone() const;  // the process has ended; a system call until it has
-  bool known_gone() const { return known_gone_.load(std::memory_order_relaxed); }  // gone() has returned it
+  bool gone() const;  // returns whether the process has ended; a system call until it has
+  bool known_gone() const { return known_gone_.load(std::memory_order_relaxed); }  // gone() has returned true
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(segment.base()); }
   bool left() const { return header().left.load(std::memory_order_acquire); }  // SYNC: left
 
@@ -60,7 +60,7 @@ struct Peer {
 
 class Peers {
  public:
-  // `segment` has its header; `left_out`: parse_left_out.
+  // pre: `segment` has its header. `left_out`: from parse_left_out().
   static Result<std::unique_ptr<Peers>> create(memory::Segment& segment, std::uint32_t left_out);
   ~Peers();
 
@@ -81,7 +81,7 @@ class Peers {
   // pre: its segment has come. Later calls for the same peer do nothing.
   Peer& meet(const Card& card);
   Attached attach(Peer& peer, const Region& region);
-  // Detaches everything of a peer that has ended, but what is in use.
+  // Detaches all memory of a peer that has ended, except what is in use.
   void part(Peer& peer);
   // The process leaves MPI: no buffer of ours is described any more, and mappers revoke what they can.
   void close();

@@ -1,4 +1,4 @@
-// Description of a process's memory, for its peers. Only the mapper that made it interprets it; all others compare.
+// Description of a process's memory, for its peers. Only the mapper that made it interprets it; others only compare it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

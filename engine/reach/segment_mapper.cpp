@@ -13,7 +13,7 @@ RemoteBuffer place(const Peers& self, std::size_t mapper, const void* address, s
   return RemoteBuffer(mapper, 0, std::size_t(static_cast<const std::byte*>(address) - segment.base()));
 }
 
-// Needs no owner: a peer's segment stays mapped.
+// Returns no Attached::keep, since a peer's segment stays mapped.
 Attached attach(Peers&, Peer& peer, const Region&) {
   return {.state = Attached::State::yes, .at = peer.segment.base()};
 }

@@ -12,14 +12,15 @@
 namespace nearfield::reach {
 namespace {
 
-// Whether it is of the same version as libnearfield.so, which tests of the engine do without.
+// Returns whether the heap is loaded and has the version of libnearfield.so, if that is loaded (not in engine tests).
 bool is_ours() {
   using Version = const char*();
   auto* const ours = reinterpret_cast<Version*>(dlsym(RTLD_DEFAULT, "nearfield_version"));
   auto* const heaps = reinterpret_cast<Version*>(dlsym(RTLD_DEFAULT, "nearfield_heap_version"));
   if (!heaps || !ours || !std::strcmp(ours(), heaps())) return heaps != nullptr;
-  log_line(LogLevel::warn, "libnearfield.so is of version %s, libnearfield-heap.so of %s: peers do not map its memory",
-           ours(), heaps());
+  log_line(LogLevel::warn,
+           "libnearfield.so has version %s, libnearfield-heap.so %s: peers do not map the memory of this heap", ours(),
+           heaps());
   return false;
 }
 

@@ -1,28 +1,31 @@
 // XPMEM: a kernel module maps any memory of a process into a peer. Needs its library, libxpmem, at run time only.
 //
 //   owner                                  peer
-//   make: a name for all its memory
-//   --- card -------------------------->   get, at the first need: a grant
-//   place {address, bytes} ------------>   attach: the pages around it, kept for the next calls
-//                                          detach the piece that was not needed for longest; release with the last one
-//   remove, when it leaves
+//   make: names all its memory
+//   --- card: that name --------------->   get, when it is first needed: a grant for that memory
+//   place {address, bytes} ------------>   attach: maps the pages around these, and keeps them for later calls
+//                                          detach: the piece that was not needed for longest, beyond most_pieces
+//                                          release: the grant, with its last piece
+//   remove: the name, when it leaves MPI
 //
-// Assumptions. An attachment is of addresses, not of memory: at the first access the module looks pages up in the
-// owner's address space (and makes them, as the owner's own access would); when the owner unmaps, remaps or moves them,
-// the kernel's notifiers make it forget them, and the next access looks again. So an attachment never goes stale,
-// whatever the owner frees and maps at the same place, and only an access to addresses where it has nothing is an error
-// (SIGBUS). We access buffers that the program has passed to a call that is under way, so they exist; memory that the
-// kernel does not share (of devices, or attached itself) is not described to peers (gives).
+// Assumptions. An attachment is of addresses, not of memory. At the first access the module looks pages up in the
+// owner's address space, and makes them, as an access of the owner would. When the owner unmaps, remaps or moves them,
+// notifiers of the kernel make the module forget them, and the next access looks them up again. So an attachment never
+// goes stale, whatever the owner frees and maps at the same place. Only an access to addresses where the owner has
+// mapped nothing is an error (SIGBUS). We access buffers that the program has passed to a call that is under way, so
+// they exist. Memory that the kernel does not share (of devices, or attached by XPMEM itself) is not described to peers
+// (gives).
 //
-// Forks. The kernel makes the owner's pages copy on write and then has the module forget them; the peer's next access
-// is a write access in the owner's name and breaks the sharing for the owner, as its own would. So peers go on with the
-// owner's pages, and a child keeps the old contents, but for bytes that peers were storing at that moment. A child may
-// expect no more of a buffer that is being received into, so nothing is noted or revoked. Attachments themselves are
-// not inherited; a child must not touch its parent's grants.
+// Forks. The kernel makes the owner's pages copy on write, and then the module forgets them. The peer's next access is
+// a write access in the owner's name and breaks the sharing for the owner, as a write of the owner would. So peers go
+// on with the owner's pages. A child keeps the old contents, except bytes that peers were storing at that moment. A
+// child may expect no more of a buffer that is being received into, so nothing is noted or revoked. Attachments are not
+// inherited, and a child must not touch its parent's grants.
 //
 // When an owner dies its pages go, and a peer that is copying them ends by SIGBUS; a segment would have stayed.
 //
-// After a failure of any function the mapper is out for this process and, by agreement of the members, for its teams.
+// After a failure of any function this process no longer uses the mapper, nor, by agreement of the members, do its
+// teams.
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -123,12 +126,12 @@ Result<std::uint64_t> open(Peers& self) {
   look_up(opened.library.detach, "xpmem_detach");
   // A machine without the library is usual; one where the library does not work is worth a line of log.
   const auto left_out = [](const Error& error) {
-    log_line(LogLevel::info, "XPMEM is left out: %s", error.text.c_str());
+    log_line(LogLevel::info, "XPMEM is not used: %s", error.text.c_str());
     return error;
   };
   if (lacking) return left_out(Error{std::string("libxpmem lacks ") + lacking});
   opened.segment = opened.library.make(nullptr, all_memory, permit_mode, owner_only);
-  if (opened.segment == -1) return left_out(system_error("xpmem_make (is /dev/xpmem ours to use?)"));
+  if (opened.segment == -1) return left_out(system_error("xpmem_make (may this user open /dev/xpmem?)"));
   opened.pid = getpid();
   own(self) = opened;
   return std::uint64_t(opened.segment);

@@ -8,12 +8,11 @@
 #include <type_traits>
 
 #include "engine/processor/processor.h"
-#include "engine/reducing/bfloat16.hpp"
+#include "engine/reducing/halves.hpp"
 
 namespace nearfield::reducing {
 namespace {
 
-using Float16 = NEARFIELD_FLOAT16;
 using Float128 = NEARFIELD_FLOAT128;
 
 struct Boolean {

@@ -8,8 +8,9 @@
 
 namespace nearfield::reducing {
 
-// nullptr: it is as fold(), or is not defined.
-FoldFn wide_fold(Op op, Type type) noexcept;
+// Returns a kernel that rounds once; nullptr: fold()'s does, or MPI does not define the operator on the type. `skip` as
+// for simd_fold().
+FoldFn wide_fold(Op op, Type type, unsigned skip = 0) noexcept;
 
 // Multiplies `count` elements by a factor. pre: can_scale(type).
 bool can_scale(Type type) noexcept;

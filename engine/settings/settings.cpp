@@ -133,11 +133,11 @@ template <std::string Settings::*field>
 std::string file_of_each(const char* text, Settings& settings) {
   bool apart = false;
   for (const char* at = text; (at = std::strchr(at, '%')); at += 2) {
-    if (!at[1] || !std::strchr("rph%", at[1])) return ": behind % is r, p, h or %";
+    if (!at[1] || !std::strchr("rph%", at[1])) return ": after % write r, p, h or %";
     apart |= at[1] == 'r' || at[1] == 'p';
   }
   settings.*field = absolute_path(text, true);
-  return apart ? "" : ": neither %r nor %p is there, so all ranks would write one file";
+  return apart ? "" : ": without %r or %p all ranks would write one file";
 }
 std::string anything(const char*, Settings&) { return {}; }
 
@@ -147,7 +147,8 @@ using enum Decides;
 
 constexpr SettingRow rows[] = {
     {{"NEARFIELD", "on", any_rank,
-      "`off` hands every call to the host MPI. `off` in one rank of a communicator counts for all"},
+      "`off` hands every call to the host MPI. If one rank of a communicator has `off`, the host serves "
+      "all its ranks"},
      into<&Settings::enabled>},
     {early::log, {read_log_level}},
     {early::log_file, {anything}},
@@ -163,14 +164,14 @@ constexpr SettingRow rows[] = {
       "an error that names two ranks and their calls"},
      into<&Settings::check>},
     {{"NEARFIELD_ALGORITHM", "", first_rank,
-      "`allreduce:partitioned` forces an algorithm wherever it applies; of several, trials choose. "
-      "`alltoall:^slots` excludes one. `;` separates operations, `,` names. `nearfield info --all` lists "
-      "the names"},
+      "`allreduce:partitioned` forces an algorithm wherever it applies; if several are named, trials choose. "
+      "`alltoall:^slots` excludes one. `;` separates operations, and `,` separates names. `nearfield info "
+      "--all` lists the names"},
      into<&Settings::algorithm>},
     {{"NEARFIELD_CHOOSE", "trial", first_rank,
       "how algorithms are chosen. `model`: by the cost model alone. `trial`: by the cost model first, then "
-      "by trials among the program's calls of each size. `file`: by the file of `nearfield tune`, else by "
-      "the model"},
+      "by timing several algorithms in the program's calls of each size. `file`: by the file that `nearfield "
+      "tune` writes, and by the model for calls that are not in it"},
      into<&Settings::choosing>},
     {{"NEARFIELD_TUNED", "", first_rank,
       "the file for `NEARFIELD_CHOOSE=file`; default: the one that `nearfield tune` has stored in "
@@ -178,22 +179,22 @@ constexpr SettingRow rows[] = {
      into<&Settings::tuned>},
     {{"NEARFIELD_REPRODUCIBLE", "0", first_rank,
       "`1`: reductions of floating-point numbers over several nodes combine operands in rank order, so they "
-      "give the same bits for every placement. More bytes cross: as many times as a node has ranks"},
+      "give the same bits for every placement. Each node then sends the data of each of its ranks"},
      into<&Settings::reproducible>},
     {{"NEARFIELD_STALL_SECONDS", "60", each_rank,
-      "a wait that lasts longer writes a hang report, which says where all ranks of the node are and what "
-      "seems to block them (docs/user/troubleshooting.md). `0`: never"},
+      "seconds after which a waiting rank writes a hang report, which says where all ranks of the node are "
+      "and what seems to block them (docs/user/troubleshooting.md). `0`: never"},
      into<&Settings::stall_seconds>},
     {{"NEARFIELD_STALL_SIGNAL", "", each_rank,
       "a signal that writes a hang report at once: `USR1`, `USR2`, `QUIT`, `WINCH` or a number. Nearfield "
       "never replaces a handler of the program"},
      into<&Settings::stall_signal>},
     {{"NEARFIELD_REACH", "", each_rank,
-      "ways of reaching a peer's memory that are not used: `^mapped` (segment and shared heap), `^heap`, "
-      "`^xpmem`, `^cma`"},
+      "ways of reaching another rank's memory that Nearfield must not use: `^mapped` (segment and shared "
+      "heap), `^heap`, `^xpmem`, `^cma`"},
      {ways}},
     {{"NEARFIELD_MEMORY", "", each_rank,
-      "the NUMA nodes of memory: `COMPONENT:WORD,WORD`, separated by `;`. Components are `fastboxes`, "
+      "on which NUMA nodes memory lies: `COMPONENT:WORD,WORD`, separated by `;`. Components are `fastboxes`, "
       "`copy-buffers`, `windows`, `heap`, `control`, `alloc-mem` and `all`. Words are `bandwidth`, "
       "`latency`, `capacity`, `local`, numbers of nodes, `interleave`, `max=SIZE` and `forced` "
       "(docs/reference/placement.md)"},
@@ -202,19 +203,19 @@ constexpr SettingRow rows[] = {
     {early::heap_keep, {heap_keep}},
     {early::shm, {shm}},
     {{"NEARFIELD_MACHINE", "", first_rank,
-      "a file with the figures of the machine, by which algorithms are chosen; default: the one that ranks "
+      "a file with the measured figures of the machine, which the cost model uses; default: the one that ranks "
       "or `nearfield model --calibrate` have stored in `$XDG_CACHE_HOME/nearfield` for this CPU, else "
       "built-in figures. `span` (bytes over which copy buffers rotate) and `own` (bytes of a core's private "
       "cache) come from the system unless the file has them"},
      {machine}},
     {{"NEARFIELD_MESSAGES", "on", any_rank,
-      "`off` leaves point-to-point calls to the host, and collectives that overlap other calls. `off` in "
-      "one rank counts for all"},
+      "`off` leaves point-to-point calls to the host, and collectives that overlap other calls. If one rank "
+      "has `off`, this holds for all ranks"},
      into<&Settings::messages>},
     {{"NEARFIELD_PROTOCOL", "auto", each_rank,
-      "the protocol of messages, where it is possible: `queue` (no fastboxes), `fastbox` (from a pair's "
-      "first message on), and for long messages `copy-buffers`, `cma` or `mapped`. A message that cannot "
-      "use it uses copy buffers"},
+      "the protocol of messages, where it is possible. For short messages: `queue` (no fastboxes) or `fastbox` "
+      "(from a pair's first message on). For long messages: `copy-buffers`, `cma` or `mapped`. A long message "
+      "that cannot use the protocol goes through copy buffers"},
      into<&Settings::protocol>},
     {{"NEARFIELD_PUBLISH", "auto", each_rank,
       "how a sender publishes short messages of several cache lines. `keep`: the lines stay with the "
@@ -224,25 +225,25 @@ constexpr SettingRow rows[] = {
       "CPUs"},
      into<&Settings::publishing>},
     {{"NEARFIELD_EAGER", "16384", each_rank,
-      "bytes up to which a send never waits for its receiver. Without a copy buffer such a message travels "
-      "with its envelope"},
+      "the longest message in bytes that is eager: its send never waits for the receiver. If no copy buffer is "
+      "free, the sender writes such a message into the queue or the fastbox together with its envelope"},
      into<&Settings::eager_bytes>},
     {{"NEARFIELD_DEFER", "8", first_rank,
-      "the host serves so many first collective calls of a communicator that the program makes; then "
-      "Nearfield allocates memory for it. `0`: none"},
+      "how many collective calls the host serves first on each communicator that the program creates; then "
+      "Nearfield allocates memory for the communicator. `0`: none"},
      into<&Settings::deferred_calls>},
     {{"NEARFIELD_WAIT", "auto", each_rank,
-      "how ranks wait: `spin`, `yield` or `sleep`; `auto`: by the numbers of ranks and CPUs"},
+      "how ranks wait: `spin`, `yield` or `sleep`; `auto` depends on the numbers of ranks and CPUs"},
      into<&Settings::wait>},
     {{"NEARFIELD_PROGRESS", "calls", each_rank,
       "`thread`: each rank has a thread that progresses its messages and collectives while the program "
-      "computes, on a CPU that no rank uses if there is one, else now and then. It does not progress the "
-      "host"},
+      "computes. The thread runs on a CPU that no rank uses; if there is none, it runs now and then. It does "
+      "not progress the host"},
      into<&Settings::progress>},
     {{"NEARFIELD_MEETING", "auto", first_rank,
-      "how all ranks of a communicator wait for each other: `flags`, a line for each rank; `tree`, along "
-      "caches and packages; `gate`, one counter. `auto`: flags up to 8 ranks (16 that share a last-level "
-      "cache), a tree above, the gate with more ranks than CPUs"},
+      "the kind of barrier inside a communicator. `flags`: each rank reads one cache line of every other rank. "
+      "`tree`: ranks meet along caches and packages. `gate`: all ranks add to one counter. `auto`: `flags` up to "
+      "8 ranks (16 that share a last-level cache), `tree` above, and `gate` with more ranks than CPUs"},
      into<&Settings::meeting>},
     {{"NEARFIELD_NODE", "", each_rank, "the process pretends to be on a node of this name; for tests of several nodes"},
      into<&Settings::node>},

@@ -41,22 +41,22 @@ struct Settings {
   std::string tuned;    // the file for Choosing::file
   bool reproducible{};  // reductions over nodes in rank order
   double stall_seconds{};
-  std::string stall_signal;  // the signal that writes a hang report
-  std::uint32_t ways_left_out = 0;
-  memory::Wishes memory;  // on which NUMA nodes memory should lie
+  std::string stall_signal;         // the signal that writes a hang report
+  std::uint32_t ways_left_out = 0;  // a bit for each way of reach that is not used
+  memory::Wishes memory;            // on which NUMA nodes memory should lie
   WaitStyle wait{};
   Progressing progress{};
   Meeting meeting{};
   bool messages{};  // true: Nearfield serves point-to-point calls
   Protocol protocol{};
   Publishing publishing{};
-  std::uint64_t eager_bytes{};
-  std::uint64_t deferred_calls{};
-  Machine machine;         // its figures, for the choice of algorithms
-  bool calibrate = false;  // ranks measure and store unknown figures
-  std::string record;      // directory of the recording
-  std::string trace;       // pattern of file names
-  std::string node;        // the process pretends to be on a node of this name
+  std::uint64_t eager_bytes{};     // longest message whose sender never waits for the receiver
+  std::uint64_t deferred_calls{};  // first collective calls of a communicator that the host serves
+  Machine machine;                 // its figures, for the choice of algorithms
+  bool calibrate = false;          // ranks measure and store unknown figures
+  std::string record;              // directory of the recording
+  std::string trace;               // pattern of file names
+  std::string node;                // the process pretends to be on a node of this name
 };
 
 struct SettingReader {

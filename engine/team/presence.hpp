@@ -2,16 +2,16 @@
 // in.
 //
 //   every process, before all meet   binds an abstract socket, named by job, user and number
-//   after it                         looks for the names of all
-//     all are there                  goes on
-//     else                           withdraws, by a second name, for processes that ask has_withdrawn()
+//   after they have met              looks for the names of all
+//     if all are there               goes on
+//     else                           withdraws: binds a second name, for processes that ask has_withdrawn()
 //
 // Names are bound before the processes meet, so afterwards each sees every name there will be. All get the same answer:
 // names last until the process ends, and either all processes see all names (they share a network namespace) or none
 // does. The kernel removes a name with its process.
 //
-// Another user who has bound such a name can only hide that a process is absent: who finds its name taken binds the
-// next one of a few, all of which are looked for.
+// Another user who has bound such a name can only hide that a process is absent: a process that finds its name taken
+// binds another one of a few, and those who look for it look for all of these.
 #pragma once
 #include <string>
 #include <vector>

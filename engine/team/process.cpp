@@ -59,7 +59,8 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const
   auto segment = memory::Segment::create(memory::segment_bytes(memory, std::size_t(sysconf(_SC_NPROCESSORS_ONLN))));
   if (!segment) return segment.error();
   if (memory::address_space_limit() != SIZE_MAX)
-    log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
+    log_line(LogLevel::info,
+             "address space is limited (ulimit -v), so the segment has %zu MiB and there is no shared heap",
              segment->size() >> 20);
   std::unique_ptr<Process> process(new Process(settings, services, std::move(*segment), refusal));
   process->collapsing_.begin(nanoseconds());
@@ -73,18 +74,19 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const
   if (!peers) return peers.error();
   process->reach_ = std::move(*peers);
   process->cpus_ = machine::available_cpus();
-  process->shared_cache_ = machine::shared_cache(process->cpus_);
+  const machine::Caches caches = machine::read_caches(process->cpus_);
+  process->shared_cache_ = caches.shared_by(process->cpus_);
   process->shared_package_ = machine::shared_package(process->cpus_);
   process->scheduling_group_ = machine::scheduling_group();
   process->node_id_ = identify_node(settings);
   process->machine_ = settings.machine;
-  if (process->machine_.cache == 0) process->machine_.cache = double(machine::last_level_cache());
+  if (process->machine_.cache == 0) process->machine_.cache = double(caches.largest);
   Machine& machine = process->machine_;
-  if (machine.own == 0) machine.own = double(machine::private_cache(process->cpus_));
+  if (machine.own == 0) machine.own = double(caches.own);
   if (machine.own == 0) machine.own = machine.l2;
   if (machine.span == 0)
     machine.span = double(
-        memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), machine::cache_sharers(process->cpus_)));
+        memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), std::size_t(caches.neighbors.count())));
   if (process->machine_.cpus == 0) process->machine_.cpus = process->cpus_.available();
   process->tune(1, true);
   process->place_heap();
@@ -96,7 +98,7 @@ void Process::learn(const PairCosts& found) {
   Machine stored = settings_.machine;  // without figures that the system reports
   machine::learn(stored, found);
   if (auto done = store_machine(stored_machine(), stored); !done)
-    log_line(LogLevel::info, "the figures of this machine are not stored: %s", done.error().text.c_str());
+    log_line(LogLevel::info, "the measured figures of this machine could not be stored: %s", done.error().text.c_str());
 }
 
 memory::CopyBuffers& Process::copy_buffers() {

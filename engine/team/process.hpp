@@ -27,8 +27,8 @@ namespace nearfield::team {
 using reach::Peer;
 class Team;
 
-// Teams that we have closed but other members have not: their blocks must stay. Chained by a member, since freeing a
-// communicator must not need memory.
+// Teams that we have closed but other members have not: their blocks must stay. A linked list (Team::next_closing_),
+// since freeing a communicator must not need memory.
 struct ClosingTeams {
   ~ClosingTeams();
   std::mutex mutex;
@@ -50,15 +50,16 @@ class Process {
   memory::Placer& placer() { return placer_; }
   const machine::Cpus& cpus() const { return cpus_; }
   std::uint64_t node_id() const { return node_id_; }
-  int shared_cache() const { return shared_cache_; }          // machine::shared_cache of our CPUs
+  int shared_cache() const { return shared_cache_; }          // machine::Caches::shared_by our CPUs
   int shared_package() const { return shared_package_; }      // machine::shared_package
   int scheduling_group() const { return scheduling_group_; }  // machine::scheduling_group
   const Machine& machine() const { return machine_; }
-  // One of its teams measures figures of the machine, which learn() stores for later programs as well.
+  // Whether a team of this process measures figures of the machine, or did. learn() stores them, for later programs
+  // too.
   bool has_calibrated() const { return has_calibrated_; }
   void begin_calibration() { has_calibrated_ = true; }
   void learn(const PairCosts& found);
-  // Counts the pages of the shared heap by node, if it has a wish.
+  // Counts the pages of the shared heap by NUMA node, if the settings place them.
   void count_heap();
   // The process leaves MPI: peers attach nothing of it any more, and do not wait for it.
   void leave();
@@ -84,8 +85,8 @@ class Process {
   memory::CopyBuffers& copy_buffers();
   void drop_copy_buffers() { copy_buffers_.reset(); }  // pre: none is in use
 
-  // Sets the wait policy for `sharing_ranks` ranks of this node on our CPUs. `one_group`: they are in one scheduling
-  // group, so a yield lets the others run.
+  // Sets the wait policy for `sharing_ranks` ranks of this node on our CPUs, if these are more than before.
+  // `one_group`: they are in one scheduling group, so a yield lets the others run.
   void tune(int sharing_ranks, bool one_group);
 
  private:

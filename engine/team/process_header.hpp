@@ -14,13 +14,13 @@ struct ProcessHeader : reach::SegmentHeader {
   // Owner, while bodies of its operations are suspended: offset of the futex word that it sleeps on, 0: awake. Members
   // that have done what such a body awaits notify that word (context::Waits::wake).
   alignas(128) Atomic<std::uint64_t> asleep_on;
-  waiting::WakeWord progress_thread;  // whoever wakes the thread that goes on where the rank does not
+  waiting::WakeWord progress_thread;  // any process that wakes the owner's progress thread
 
   // Contexts that this process has closed (messages/closed_contexts.hpp).
   static constexpr std::uint32_t most_closed = 448;
   alignas(128) std::atomic<std::uint32_t> closed;  // owner: number of entries in closed_context
   std::uint64_t closed_context[most_closed];       // owner, published by `closed`
-  // used in the first member's: every member adds one after its own `closed`
+  // Used in the first member's header: every member adds one after its own `closed`.
   std::atomic<std::uint32_t> closed_by_anyone;
 
   // Calls that the process's threads are in.

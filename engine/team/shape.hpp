@@ -14,11 +14,11 @@ struct Shape {
   double ranks_per_cpu = 1;  // 1 where every member has a CPU of its own
   Meeting meeting = Meeting::flags;
   bool one_group = true;  // members that share CPUs let each other run by yielding (machine::scheduling_group)
-  std::size_t buffer_bytes = 64 << 10;  // one copy buffer
+  std::size_t buffer_bytes = 64 << 10;  // of one copy buffer
   int group = 0;                        // consecutive ranks that share a last-level cache; 0: unknown
   int package = 0;                      // consecutive ranks that share a package; 0: unknown
   Machine machine;
-  PairStates states{};  // that the machine is known in, whichever the members are in now: virtual CPUs move
+  PairStates states{};  // in which figures are known; members may be in another: virtual CPUs move
   Tree tree{size, group, package};
   bool oversubscribed() const { return ranks_per_cpu > 1; }
   // True if so many ranks share a CPU that members sleep at once, unless yields let all others run.
@@ -28,8 +28,8 @@ struct Shape {
   double all_caches() const { return machine.cache * ((size + group_size() - 1) / group_size()); }
 };
 
-// One line per member is fastest for few members, or more if they share a cache; beyond that a tree of lines, and for
-// members that share CPUs one counter. `group`: Shape::group.
+// Returns how the members of a barrier meet. One line per member is fastest for few members, or for more that share a
+// cache; for larger teams a tree of lines, and for members that share CPUs one counter. `group`: Shape::group.
 inline Meeting meeting_for(int size, int group, bool oversubscribed) {
   const int few = group >= size ? 16 : 8;
   return oversubscribed ? Meeting::gate : size > few ? Meeting::tree : Meeting::flags;

@@ -83,8 +83,8 @@ void Team::report_break(const std::string& doing) {
     if (kind == Break::unbroken) continue;
     const std::string why(other.why, strnlen(other.why, sizeof other.why));
     if (kind == Break::by_lengths) throw UnequalLengths(why);
-    text = "rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) + " could not go on (" + why +
-           ")";
+    text = "rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) + " could not continue (" +
+           why + ")";
     if (r != rank_) break;
   }
   throw Broken(text + ", rank " + std::to_string(rank_) + " was " + doing);

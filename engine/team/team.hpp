@@ -36,7 +36,7 @@ struct TeamState {
 // Whom a team serves.
 struct TeamUser {
   virtual bool abandoned() const = 0;  // called in long waits; true: the wait is to end
-  virtual void left() = 0;             // nothing of the team is under way that has outlived its user's own use
+  virtual void left() = 0;             // called when the last operation is complete that has outlived orphan()
 
  protected:
   ~TeamUser() = default;
@@ -67,9 +67,9 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Communication of a communicator's members while they prepare to share memory; every member calls the same functions
-// in the same order. The shim implements it by the host, and by a team that is there; the engine's tests by a shared
-// page.
+// Communication among the members of a communicator while they prepare to share memory. Every member calls the same
+// functions in the same order. The shim implements it by the host or by an existing team, the engine's tests by a
+// shared page.
 struct Bootstrap {
   virtual ~Bootstrap() = default;
   virtual bool allgather(const void* mine, void* all, std::size_t bytes) = 0;
@@ -77,7 +77,7 @@ struct Bootstrap {
   virtual void idle() = 0;                                // called while others are waited for
 };
 
-// Room for the members' answers. A member without it could not even refuse, so it tries twice.
+// Allocates room for the members' answers. A member without it could not even refuse, so this tries twice.
 template <class T>
 std::vector<T> room_for(int size) try {
   return std::vector<T>(std::size_t(size));
@@ -87,8 +87,8 @@ std::vector<T> room_for(int size) try {
 
 class Team {
  public:
-  // Local: others may still be inside their last call. The blocks are freed when all members have closed. pre: no
-  // context is reserved.
+  // Local: others may still be inside their last call. Once all members have closed the team, the next close() of this
+  // process, of any team, frees the block. pre: no context is reserved.
   static void close(std::unique_ptr<Team> team);
   ~Team();
 
@@ -126,7 +126,7 @@ class Team {
   void revoke() { words(rank_).revoked.store(1, std::memory_order_release); }  // SYNC: revoked
   bool revoked() const;
   TeamUser* user = nullptr;
-  // The user goes, but operations are under way or planned: no wait asks it any more.
+  // Called when the user goes while operations are under way or planned: from then on no wait asks it.
   void orphan();
   // Throws if a wait is in vain. `lacks(member)`: returns whether we wait for that member. `doing`: describes our call.
   void inspect(FunctionRef<std::string()> doing, FunctionRef<bool(int)> lacks);

@@ -1,9 +1,9 @@
 // The tree of a team, along which members gather and broadcast.
 //
-// Members are grouped by levels, groups of groups: those that share a last-level cache, those of one package, all.
-// Groups are consecutive ranks. Each has a leader, its first rank or, in the one that holds it, the root. A leader's
-// children are the other members of its smallest group and the leaders of the other groups below each larger group that
-// it leads. A message up or down crosses from one cache to another once for every group instead of once for every
+// Members form groups on several levels: those that share a last-level cache, those of one package, all. Groups are
+// consecutive ranks. The leader of a group is the root, if it is a member, or else the first rank. The children of a
+// leader are the other members of its smallest group and, for each larger group that it leads, the leaders of the other
+// groups in that. A message up or down crosses from one cache to another once for every group instead of once for every
 // member.
 //
 //   ranks 0 .. 8, groups of 3, root 4:     4 <- 3, 5   0 <- 1, 2   6 <- 7, 8   4 <- 0, 6
@@ -60,14 +60,14 @@ class Tree {
   int levels() const { return levels_ + 1; }
   // Ranks of a group of `level`; the last level is the whole team.
   int span(int level) const { return level < levels_ ? span_[level] : size_; }
-  // Members below the largest leader that is not the root.
+  // Returns the most members that a group below the whole team has.
   int largest_branch() const { return levels_ ? span_[levels_ - 1] : 1; }
 
  private:
-  static constexpr int widest = 16;  // parts of a group that a leader polls one by one
+  static constexpr int widest = 16;  // most parts of a group, which its leader polls one by one
 
-  // Adds a level for groups of `span` ranks, and one between if it would have too many parts. Small teams without cache
-  // groups get that level too, so that few ranks test every path.
+  // Adds a level for groups of `span` ranks, and one in between if they would have too many parts. A small team without
+  // cache groups gets that level as well, so that few ranks test every path.
   void add(int below, int span) {
     const int parts = (span + below - 1) / below;
     if (parts > widest || (levels_ == 0 && span == size_ && size_ > 3)) {

@@ -1,4 +1,4 @@
-// What estimates are made of, beside the figures of the machine: one table (constants.def).
+// Constants of the estimates, beside the machine's figures: one table (constants.def).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace nearfield::tuning {
 
 namespace units {
-using times = double;  // of what the row says
+using times = double;  // a multiple of the quantity that `about` names
 using calls = std::uint32_t;
 using bytes = std::size_t;
 }  // namespace units

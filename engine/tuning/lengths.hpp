@@ -1,4 +1,4 @@
-// Classes of lengths, for each of which a choice is made of its own: class k holds the lengths from 2^(k-1) + 1 to 2^k.
+// Classes of lengths, each with a choice of its own: class k holds the lengths from 2^(k-1) + 1 to 2^k.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// What may run a call, in the order in which it would be chosen without a trial: by what the user says of it, then by
-// its estimate. And which of that is worth a trial.
+// Sorts the rows that may run a call by the user's override and then by estimate, so that the first one is the choice
+// without a trial. Picks the rows that are worth a trial.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,12 +15,13 @@ struct Ranked {
   const Row* row;
   Standing standing;
   double cost;  // estimated nanoseconds
-  // Of a row that is not forced: whether it is tried; if near the best, by its estimate.
+  // Whether a row is tried that the override does not force. near_best: if its estimate is near the best one.
   enum Tried : std::uint8_t { never, near_best, always } tried = near_best;
 };
 
 // Sorts `rows`, the best first; rows of equal cost keep their order. Returns those that are worth a trial, `most` at
-// most: all of the first one's standing but for those that are estimated at more than `hopeless` times its cost.
+// most. They have the first one's standing and are forced, or tried always, or near_best: their estimate is at most
+// `hopeless` times the first one's. pre: there is a row.
 template <class Row>
 std::vector<const Row*> rank(std::vector<Ranked<Row>>& rows, double hopeless, std::size_t most) {
   std::ranges::stable_sort(rows, [](const Ranked<Row>& a, const Ranked<Row>& b) {

@@ -1,15 +1,16 @@
-// Which row costs least where a use costs little more than a look at the clock: kinds of stores. One process decides
-// alone, and goes on to find out.
+// Finds the cheapest of some rows, namely kinds of stores, of which a single use costs little more than reading the
+// clock. One process decides alone, and never stops sampling.
 //
-//   first uses    one of some is timed, of each row in turn, the first of each not counted; else the best of others.
-//                 A row is judged by its second-lowest time: one is short by luck, where the other side
-//                 came late, and any number are long, since others had the CPU
-//   then          the best; it is timed now and then, and now and then another row has another chance
-//   a change      of the best row's cost that stays: all are tried again
+//   first uses    one in `samples_apart` is a sample: it is timed, and samples go by each row in turn. The first of a
+//                 row does not count. All other uses go by the row that is best for other peers.
+//                 A row is judged by its second-lowest time: one time may be short by chance, since the other side
+//                 came late, and any number may be long, since other processes had the CPU
+//   then          uses go by the best row; now and then it is timed, and now and then another row is
+//   a change      if the best row's cost changes and stays so, all rows are tried again
 //
-// Kinds leave memory behind in their own ways: lines that were streamed are in no cache, and seem cheap to whoever
-// fills them next, by whatever kind. So of short buffers that are handed out in turn each kind has a few that no other
-// fills, and what counts is what it takes there from the second turn on.
+// Where lines lie after a use depends on the kind: streamed lines are in no cache, and the next use seems cheap by any
+// kind. So if short buffers are handed out in turn, each kind has some of them that no other kind fills. Samples of
+// these buffers count from the second turn on.
 //
 // No kind of stores is best everywhere: rep movsb is twice as fast as vector stores on one CPU and three times slower
 // on the next, streaming stores win between cores without a common last-level cache and lose within one. Virtual CPUs
@@ -25,33 +26,34 @@
 
 namespace nearfield::tuning {
 
-inline constexpr unsigned samples_each = 5;         // of a kind, of which the first does not count
+inline constexpr unsigned samples_each = 5;         // first samples of a kind; the very first does not count
 inline constexpr unsigned samples_apart = 5;        // one use in so many; sixteen in a row spoiled trials of algorithms
-inline constexpr unsigned samples_of_best = 32;     // afterwards: one use of the best kind in so many
-inline constexpr unsigned samples_of_others = 128;  // one use in so many goes by another kind
-inline constexpr unsigned samples_changed = 4;      // in a row that differ: all kinds are tried again
-inline constexpr float samples_weight = 0.125f;     // of a later sample; they spread by half of their median
-inline constexpr std::size_t buffers_apart = 32;    // two buffers of one kind
-inline constexpr float clearly_better = 0.93f;      // of the best kind's cost: below that another one is taken
+inline constexpr unsigned samples_of_best = 32;     // afterwards one use of the best kind in so many is timed
+inline constexpr unsigned samples_of_others = 128;  // afterwards one use in so many goes by another kind
+inline constexpr unsigned samples_changed = 4;      // so many in a row that differ: all kinds are tried again
+inline constexpr float samples_weight = 0.125f;     // of a later sample; samples spread by half of their median
+inline constexpr std::size_t buffers_apart = 32;    // from one buffer of a kind's own to the next, in buffers
+inline constexpr float clearly_better = 0.93f;      // a kind below this part of the best one's cost replaces it
 
-// Whether that is a change, rather than noise.
+// Returns whether the difference is a change rather than noise.
 inline bool differs(float now, float known) {
   constexpr float factor = 1.5f;
   return now > factor * known || now * factor < known;
 }
 
-// Rows: the number of their `family` (Globals::best_row); how many `kinds`; for lengths up to 2^first and `count` - 1
-// classes beyond, `clearly(kind, than, group)`, the part of the cost of `than` at which a kind is better,
-// `watch_every(group)`, and up to which length kinds have buffers of their own, `in_own_buffers`.
+// Rows has the number of its `family` (Globals::best_row) and of its `kinds`. Its groups of lengths are those up to
+// 2^first and `count` - 1 classes beyond. `kind` replaces `than` if it costs less than the part clearly(kind, than,
+// group) of it. One use of the best kind in watch_every(group) is timed. Up to `in_own_buffers` bytes kinds have
+// buffers of their own.
 template <class Rows>
 class Samples {
  public:
   struct Choice {
     std::uint8_t kind = 0;  // below Rows::kinds
-    bool sample = false;    // its cost is to be reported
+    bool sample = false;    // the caller has to time it and to call note()
   };
 
-  // `at`: where the memory lies that is filled, among what is handed out in turn; 0: elsewhere.
+  // `at`: offset in bytes of the buffer to be filled among those that are handed out in turn; 0: it is none of those.
   Choice next(std::size_t bytes, std::size_t at = 0) {
     Cell& cell = cell_[bytes];
     if (cell.uses++ == 0) cell.best = best_elsewhere(bytes);
@@ -65,13 +67,13 @@ class Samples {
     return {cell.best, cell.uses % Rows::watch_every(cell_.class_of(bytes)) == 0};
   }
 
-  // A sample of next() has cost so many ticks, by all that take part.
+  // Takes the result of a sample: the ticks of all processes that took part, added up.
   void note(std::uint8_t kind, std::size_t bytes, std::uint64_t ticks) {
     Cell& cell = cell_[bytes];
     const float cost = float(ticks) / float(bytes);
     float& known = cell.cost[kind];
     if (cell.tried < tries()) {
-      // The first of each finds cold lines.
+      // The first sample of each kind finds cold lines.
       if (cell.tried++ >= kinds) {
         float& least = cell.least[kind];
         known = std::min(known, std::max(least, cost));
@@ -95,11 +97,11 @@ class Samples {
     cell.settle(cell_.class_of(bytes));
   }
 
-  // What is best until there are samples.
+  // Sets the best kind until there are samples.
   static void expect(std::uint8_t kind) {
     for (auto& best : globals().best_row[Rows::family]) best.store(kind, std::memory_order_relaxed);
   }
-  // What has been best in this process, from any thread.
+  // Returns the kind that was found best last in this process. Any thread.
   static std::uint8_t best_elsewhere(std::size_t bytes) { return best_of_all(bytes).load(std::memory_order_relaxed); }
 
   std::uint8_t best(std::size_t bytes) const {
@@ -128,12 +130,12 @@ class Samples {
       least.fill(never);
     }
     std::array<float, kinds> cost;   // ticks per byte
-    std::array<float, kinds> least;  // that counted in the first uses
+    std::array<float, kinds> least;  // the lowest of the first samples that count
     std::uint32_t uses = 0, tried = 0, strange = 0;
     std::uint8_t best = 0, turns = 0;
-    std::size_t last = 0;  // where the last one was
+    std::size_t last = 0;  // `at` of the last use
     void settle(std::size_t group) {
-      if (cost[best] == never) return;  // what was best for others stays until it can be compared
+      if (cost[best] == never) return;  // keep the best of other peers until it can be compared
       for (std::size_t k = 0; k < kinds; ++k)
         if (cost[k] < Rows::clearly(k, best, group) * cost[best]) best = std::uint8_t(k);
     }

@@ -8,12 +8,12 @@
 namespace nearfield::tuning {
 namespace {
 
-// Of the incumbent's time: below it the challenger takes its place.
+// The challenger takes the incumbent's place below this part of its time.
 constexpr float clearly_won = 0.95f;
 // A trial ends early where one of the two takes that many times as long as the other in each round.
 constexpr float far_apart = 1.5f;
-// What lies between calls counts as long as it takes no more than so many times the calls themselves; of so many gaps
-// the longest does not, which may be another part of the program.
+// The time between calls counts as long as it is no more than `dense` times that of the calls themselves. Of at least
+// `gaps_without_longest` gaps the longest does not count: it may be another part of the program.
 constexpr float dense = 4;
 constexpr unsigned gaps_without_longest = 4;
 
@@ -94,7 +94,8 @@ bool Selector::over(std::uint64_t call, bool ran, Moment moment, FunctionRef<Rou
   interrupted_ = false;
   if (made_ <= calls_) return false;
   end_block(challenging_ ? mine_.challenger : mine_.incumbent);
-  // Programs repeat themselves, and a row must not meet the same of their calls in every block.
+  // Programs repeat themselves. The distance between blocks varies, so that a row does not serve the same of their
+  // calls in every block.
   event_ += (tried_ * 2654435761u >> 16) % 5;
   challenging_ = !challenging_;
   if (challenging_) return false;
@@ -119,7 +120,7 @@ bool Selector::judge(std::uint64_t call) {
     return block.inside + (counts ? block.between : row.leaves);
   };
   const float its = cost(now, incumbent), theirs = cost(other, challenger);
-  // One call in some takes many times as long: a single round, or two that tell for the challenger, may be of these.
+  // Now and then a call takes many times as long, which may decide a single round, or two in favour of the challenger.
   const auto in_each = [&](std::size_t rounds, auto holds) {
     return rounds_.size() >= rounds && std::ranges::all_of(rounds_, [&](const Round& each) {
              return holds(cost(each.incumbent, incumbent), cost(each.challenger, challenger));

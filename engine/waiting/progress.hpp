@@ -1,10 +1,10 @@
-// What every wait of the process keeps going, whatever it waits for itself: a registry of sources.
+// The sources that every wait of the process polls, whatever it waits for.
 //
-//   messages   always. A peer may have run out of room for what it sends us, or wait for our part of a transfer
-//   contexts     bodies of operations that may overlap others
-//   the host   now and then, and as often as the host itself would while something of the host's needs this rank
+//   messages   in every poll: a peer may lack room for its sends to us, or wait for our part of a transfer
+//   bodies     in every poll: suspended bodies of operations that may overlap others (fibers/runner.hpp)
+//   the host   now and then; while it has something under way that needs this rank, as often as the host itself would
 //
-// One list for all waits: of teams, of messages, for the host, and while teams are made.
+// All waits use this list: those in teams, for messages, for the host, and during the creation of a team.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace nearfield::waiting {
 
-// Whether this thread is one of ours. Such threads keep ours going, but may not call the host.
+// Whether Nearfield has created this thread. Such a thread progresses messages and bodies, but may not call the host.
 inline thread_local bool own_thread = false;
 
-// Something that is kept going.
+// Something that every wait progresses.
 struct Source {
-  // Does what can be done now; whether anything moved.
+  // Does what can be done now. Returns whether anything moved.
   virtual bool poll() = 0;
   // Whether something is under way, so that peers may wait for our next step without telling us: naps are short.
   virtual bool busy() { return false; }
-  // This thread is about to sleep on that word, nullptr: awake again. Who is blocked on us rings there.
+  // Called when this thread is about to sleep on that word, so that blocked peers ring it; nullptr: it is awake again.
   virtual void asleep_on(WakeWord* /*word*/) {}
 
  protected:
@@ -32,17 +32,17 @@ struct Source {
 // The host, as waits see it.
 struct Foreign {
   virtual void step() = 0;
-  // Whether it has anything under way: then every round of a wait is a step, and nobody sleeps for long.
+  // Returns whether it has anything under way. If so, every round of a wait calls step(), and all sleeps are short.
   virtual bool needs_us() = 0;
 
  protected:
   ~Foreign() = default;
 };
 
-// A thread that keeps everything of ours going while no other one waits (messages/progress_thread.hpp).
+// A thread that progresses all sources while no thread of the program waits (messages/progress_thread.hpp).
 struct Background {
-  virtual void wake() = 0;       // something has begun
-  virtual void wait_ends() = 0;  // of whoever kept everything going so far
+  virtual void wake() = 0;       // called when something has begun
+  virtual void wait_ends() = 0;  // called when no thread of the program waits any more
 
  protected:
   ~Background() = default;
@@ -51,7 +51,7 @@ struct Background {
 class Progress {
  public:
   static constexpr std::size_t most = 4;
-  // Not while another thread waits. pre: fewer than `most` are there.
+  // pre: no other thread waits, and there are fewer than `most` sources.
   void add(Source& source) { source_[count_++] = &source; }
   void remove(Source& source) {
     for (std::size_t i = 0; i < count_; ++i)
@@ -62,7 +62,7 @@ class Progress {
   }
   void set_host(Foreign* host) { host_ = host; }
 
-  // One step of everything; whether anything of ours moved.
+  // Does one step of the host and of all sources. Returns whether a source moved.
   bool turn() {
     step_host();
     return poll();
@@ -94,7 +94,7 @@ class Progress {
       thread->wake();
   }
   bool attended() const { return attending_.load(std::memory_order_seq_cst) > 0; }  // SYNC: attending
-  // While it is alive this thread keeps everything going, and the one in the background need not.
+  // Scope of a wait, in which this thread progresses all sources, so the thread in the background need not.
   class Attending {
    public:
     explicit Attending(Progress& progress)

@@ -12,7 +12,8 @@
 
 namespace nearfield::waiting {
 
-// Opened each time: an open file would be the parent's in a child, and the program may close all that it does not know.
+// Opens the file each time: in a forked child an open one would be the parent's, and the program may close descriptors
+// that it does not know.
 std::uint64_t delay_of_this_thread() noexcept {
   const int error = errno;
   char text[64] = {};  // running, delay, times
@@ -24,8 +25,8 @@ std::uint64_t delay_of_this_thread() noexcept {
   return delay ? std::strtoull(delay, nullptr, 10) : 0;
 }
 
-// A beginning and its end, and then no more for a while: contention comes and goes some hundred times a second where a
-// neighbour works now and then.
+// Logs a begin of contention and its end, and then nothing for a while: beside a process that works now and then
+// contention comes and goes some hundred times a second.
 void log_contention(bool begun, const Contention& contention, std::uint64_t now) noexcept {
   constexpr std::uint64_t quiet = 10'000'000'000;
   auto& next = globals().contention_line_due;
@@ -34,7 +35,8 @@ void log_contention(bool begun, const Contention& contention, std::uint64_t now)
   const double seconds = double(contention.lasted(now)) * 1e-9;
   if (!begun) {
     if (end_wanted.exchange(false, std::memory_order_relaxed))
-      log_line(LogLevel::info, "this process has its CPUs to itself again (contention so far: %llu times, %.3f s)",
+      log_line(LogLevel::info,
+               "other processes no longer compete for the CPUs of this process (contention so far: %llu times, %.3f s)",
                times, seconds);
     return;
   }
@@ -42,8 +44,9 @@ void log_contention(bool begun, const Contention& contention, std::uint64_t now)
   if (now < due || !next.compare_exchange_strong(due, now + quiet, std::memory_order_relaxed)) return;
   end_wanted.store(true, std::memory_order_relaxed);
   log_line(LogLevel::info,
-           "others want the CPUs of this process: its waits sleep (contention so far: %llu times, %.3f s)", times,
-           seconds);
+           "other processes compete for the CPUs of this process, so its waits sleep (contention so far: %llu times, "
+           "%.3f s)",
+           times, seconds);
 }
 
 std::uint32_t pauses_in(std::uint64_t wanted) noexcept {

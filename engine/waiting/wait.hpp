@@ -9,10 +9,10 @@
 // While it waits, a rank keeps everything else going (progress.hpp). It tells where it sleeps, so that a peer that is
 // blocked on it for another reason can wake it (Source::asleep_on).
 //
-// Wakers issue no fence between what is awaited and their look for sleepers, since that would cost every call some
-// nanoseconds for an event that is rare. A wake that is missed for that reason (what is awaited was still in the
-// waker's store buffer) costs one bounded sleep, never a hang: every sleep has a time limit, because a sleeping rank
-// also progresses the host MPI and looks for dead peers.
+// Wakers issue no fence between the store that is awaited and their look for sleepers, since that would cost every call
+// some nanoseconds for an event that is rare. So a waker may miss a sleeper while its store is still in its store
+// buffer. That costs one bounded sleep, never a hang: every sleep has a time limit, because a sleeping rank also
+// progresses the host MPI and looks for dead peers.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -28,37 +28,38 @@
 
 namespace nearfield::waiting {
 
-// Nanoseconds that a rank sleeps at most while others may need it for something else.
+// Longest sleep, in ns, while this rank may be needed by something that does not ring it, such as the host.
 inline constexpr std::uint64_t short_nap = 100'000;
-// The same where they ring as a rule, after nothing has moved for so long: a part of that time.
+// Longest sleep while a source is busy, whose peers ring this rank as a rule, after `idle` ns without progress.
 inline constexpr std::uint64_t nap_in_vain(std::uint64_t idle) {
   return std::clamp<std::uint64_t>(idle / 64, short_nap, 2'000'000);
 }
-// Between two looks for dead peers and stalls: what a program that hangs may do without noticing.
+// Nanoseconds between two inspections of a wait, which look for dead peers and stalls.
 inline constexpr std::uint64_t between_inspections = 50'000'000;
 
 struct Policy {
   bool oversubscribed = false;  // more ranks than CPUs
   bool may_sleep = true;
   std::uint32_t spins = 4000;  // rounds of pause before the first yield
-  struct Patience {            // before the first sleep:
-    std::uint32_t yields;      // fruitless ones,
-    std::uint64_t awake;       // and nanoseconds
+  struct Patience {            // what comes before the first sleep:
+    std::uint32_t yields;      // number of yields in vain,
+    std::uint64_t awake;       // and nanoseconds since the wait began
   } patience{200, 1'000'000};
-  // The same while others want the CPUs; of waits for the host, whose messages ring nobody.
+  // Patience while other processes want our CPUs. `contended_for_host`: of a wait whose flag asks the host (HostStep),
+  // since messages of the host ring nobody.
   Patience contended{8, 10'000}, contended_for_host{8, 100'000};
-  bool sleep_at_once = false;        // where everybody waits for one event
-  bool apart = false;                // yields hand the CPU on late (team::Process::tune)
-  Contention* contention = nullptr;  // who tells whether CPUs that are its own are wanted by others
+  bool sleep_at_once = false;        // sleep before any yield: one call wakes all members (team::Process::tune)
+  bool apart = false;                // several scheduling groups: a yield hands the CPU on late (team::Process::tune)
+  Contention* contention = nullptr;  // tells whether other processes want our CPUs; nullptr: nobody asks
 };
 
 using nearfield::nanoseconds;
 
-// How long `pause` has to be repeated to fill `nanoseconds`, measured once.
+// Returns how many times pause() has to be called to fill `nanoseconds`. The first call measures a pause.
 std::uint32_t pauses_in(std::uint64_t nanoseconds) noexcept;
 
-// The looks before a wait, which are cheaper than its own: whether `flag()` holds in one of so many, with pauses
-// between. pre: at least one.
+// Looks at `flag()` up to `looks` times, with pauses between. Returns whether the flag held. Callers do this before a
+// wait, whose looks cost more. pre: looks > 0.
 template <class Flag, class Pause>
 [[gnu::always_inline]] inline bool spin(unsigned looks, Flag&& flag, Pause&& pause) {
   while (!flag()) {
@@ -72,37 +73,37 @@ template <class Flag>
   return spin(looks, flag, [] { processor::pause(); });
 }
 
-// Who progresses the host: the wait, when the host's turn comes; or what is waited for is the host's, and looking for
-// it does, so that every round is a turn and nobody sleeps for long; or, once that has been in vain, only now and then.
+// Who progresses the host. in_turns: the wait, now and then. by_flag: the flag, which asks the host, so every round is
+// a turn, and sleeps are short. by_flag_seldom: the flag, but only now and then, after looks in vain.
 enum class HostStep : std::uint8_t { in_turns, by_flag, by_flag_seldom };
 
 // What a wait does besides looking at its flag. The functions belong to its caller; each may be null.
 struct Waiter {
   Progress& others;
   FunctionRef<void(std::uint64_t elapsed_ns)> inspect = nullptr;  // looks for dead peers and stalls; may throw
-  // The word that it sleeps on, null: nobody rings it; `publish` lets wakers know (WakeWord::sleep).
+  // The word on which it sleeps; null: nobody rings it. publish(true): it sleeps there; publish(false): it is awake.
   WakeWord* word = nullptr;
   FunctionRef<void(bool asleep)> publish = nullptr;
-  FunctionRef<void()> also = nullptr;  // in each turn; then naps are short
+  FunctionRef<void()> also = nullptr;  // called in each turn; if there is one, sleeps are short
   HostStep host = HostStep::in_turns;
-  bool one_event = false;                                            // all who wait now wait for the same
-  std::uint64_t longest_nap = also ? short_nap : ~std::uint64_t{0};  // ns after which it must look around
+  bool one_event = false;                                            // one event ends the waits of all members
+  std::uint64_t longest_nap = also ? short_nap : ~std::uint64_t{0};  // ns
   bool moved = false;  // the flag sets it: something has moved since the last turn
 
-  // Whether anything moved.
+  // Progresses all sources, and the host unless the flag does. Returns whether anything moved.
   bool turn() {
     const bool any = host == HostStep::in_turns ? others.turn() : others.poll();
     if (also) also();
     return std::exchange(moved, false) || any;
   }
-  // Every round is a turn, and nobody sleeps for long.
+  // Returns whether every round of the wait is a turn, and all sleeps are short.
   bool eager() const { return host == HostStep::by_flag || (host == HostStep::in_turns && others.host_needs_us()); }
 };
 
-// Where the nanoseconds of this thread's slow waits are added up; nullptr: nobody asks (mpi/shim/recording).
+// Points to the sum of the nanoseconds of this thread's slow waits; nullptr: nobody asks (mpi/shim/recording).
 inline thread_local std::uint64_t* waited = nullptr;
 
-// From `start` to its end; waits inside of it count once.
+// Scope of a wait that began at `start`; nested waits count once.
 class Waited {
  public:
   explicit Waited(std::uint64_t start) : start_(start), sum_(waited), before_(sum_ ? *sum_ : 0) {}
@@ -151,7 +152,7 @@ template <class Flag>
   }
   const Policy::Patience& patience = waiter.host == HostStep::by_flag ? policy.contended_for_host : policy.contended;
   for (std::uint32_t i = 0; eager || !policy.sleep_at_once; ++i) {
-    // With a CPU of its own a rank that the host needs waits as the host does.
+    // A rank that the host needs spins on a CPU of its own, as waits of the host do, and yields seldom.
     if (policy.oversubscribed || contended || !eager || (i & 15) == 15) yield();
     if (flag()) return;
     if (eager || (i & 15) == 15) {
@@ -167,8 +168,9 @@ template <class Flag>
     const bool tired = i >= most.yields && (!most.awake || nanoseconds() - start > most.awake);
     if (policy.may_sleep && tired && (!eager || policy.apart || contended)) break;
   }
-  // Whoever ends a wait for everybody does so by a read-modify-write, which is a fence: no wake is missed. (A short
-  // sleep also programs a timer, which is a trap to the hypervisor on virtual machines.)
+  // The member that ends a wait of all members does so by a read-modify-write. On x86-64 this is a fence, so no wake is
+  // missed, and the first sleep may be long. (A short one programs a timer, which traps to the hypervisor on virtual
+  // machines.)
   const std::uint64_t first_nap = waiter.one_event ? 20'000'000 : 500'000;
   std::uint64_t nap = first_nap, moved_last = nanoseconds();
   WakeWord unrung;

@@ -1,15 +1,15 @@
-// The one way to sleep and to be woken: a futex word, private or shared, of one sleeper or of all who wait for one
-// event.
+// A futex word, the only means by which a thread of Nearfield sleeps and is woken. It belongs to one sleeper, or to all
+// threads that wait for one event. It lies in private or in shared memory.
 //
 //   sleeper                                        waker
-//   seen = word (acquire)                          what is awaited = done (release)
-//   tells where it sleeps, by words of the caller  is told so?
-//   looks once more, after which it sleeps while     word += 1 (release), futex wake
+//   seen = word (acquire)                          stores what is awaited (release)
+//   publishes where it sleeps, in other words      loads those words: does anybody sleep?
+//   looks once more; if in vain, sleeps while        word += 1 (release), futex wake
 //     word == seen, for a bounded time
-//   tells that it is awake
+//   publishes that it is awake
 //
-// Whether a wake can be missed depends on the words by which sleepers tell: where neither side has a fence between its
-// store and its load the waker may miss a sleeper, which then sleeps to the end of its time. Who tells whom:
+// If one of the two has no fence between its store and its load, the waker may miss a sleeper, which then sleeps to the
+// end of its time. These words say where threads sleep:
 //
 //   waits of contexts     MemberControlBlock::awaits, ContextGate::sleepers (context/waits.hpp)
 //   suspended bodies      ProcessHeader::asleep_on and ContextControlBlock::awaits (fibers/runner.hpp)
@@ -25,12 +25,12 @@ namespace nearfield::waiting {
 
 class WakeWord {
  public:
-  // Rings that come after it end a nap from it.
+  // Returns the number of rings so far. A later ring ends a nap that is given this number.
   std::uint32_t seen() const { return rings_.load(std::memory_order_acquire); }  // SYNC: wake-word
-  // Until it is rung, at most so many nanoseconds. Wakes of other processes count.
+  // Sleeps until any process rings the word, at most so many nanoseconds. Not at all if seen() is not `seen` any more.
   void nap(std::uint32_t seen, std::uint64_t nanoseconds) noexcept;
-  // `publish(where)`: lets wakers know that we sleep on that word, nullptr: are awake. `look()`: how long to sleep
-  // after all, in nanoseconds, 0: not at all.
+  // `publish(this)` tells wakers that we sleep on this word, publish(nullptr) that we are awake. `look()` looks once
+  // more and returns for how many nanoseconds to sleep, 0: not at all.
   template <class Publish, class Look>
   void sleep(Publish publish, Look look) {
     const std::uint32_t before = seen();
@@ -38,7 +38,7 @@ class WakeWord {
     if (const std::uint64_t nanoseconds = look()) nap(before, nanoseconds);
     publish(nullptr);
   }
-  // All who sleep on it. Async-signal-safe.
+  // Wakes all threads that sleep on the word. Async-signal-safe.
   void wake() noexcept;
 
  private:

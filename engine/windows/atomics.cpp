@@ -18,8 +18,9 @@
 namespace nearfield::windows {
 namespace {
 
-// Longer operations are faster by kernels under locks, but then all operations of the window pay for locks. One atomic
-// instruction takes as long as a kernel for eight to sixteen elements, lock included.
+// Most elements that are combined by single instructions. For more, kernels under locks are faster, but from then on
+// all operations of the window pay for locks. One atomic instruction takes as long as a kernel for eight to sixteen
+// elements, with its lock.
 constexpr std::uint64_t most_singles = 16;
 
 template <class T>

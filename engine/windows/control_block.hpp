@@ -1,8 +1,8 @@
 // Shared words of a window, and their writers. Every member owns one WindowControlBlock in its segment, followed by a
 // Towards for each member, with the words that concern that member and the owner.
 //
-// Locks are tickets (lock.hpp). Holders and waiters set `engaged` before they take a ticket (or call, as urgent readers
-// do) and clear it once they have released the lock, so a member that waits in vain can see which of them has died.
+// Locks are tickets (lock.hpp). A member sets `engaged` before it takes a ticket (an urgent reader: before Lock::call),
+// and clears it once it has released the lock. So a member that waits in vain can see which holder or waiter has died.
 //
 // Accumulates (atomics.cpp) are atomic by instructions until an operation in this window needs more; from then on they
 // are atomic by stripe locks (AtomicityMode).
@@ -14,7 +14,7 @@
 //     the atomic instruction                mode = locked
 //   busy = 0 (release)
 //
-// A member that sets `busy` after the processors' barrier sees the new mode; one that had set it before is waited for.
+// A member that sets `busy` after the processors' barrier sees the new mode; others are waited for.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,11 +29,11 @@ namespace nearfield::windows {
 
 using team::line;
 
-// In the first member's block. `switching` + m: member m is changing it.
+// Values of `mode` in the first member's block. `switching` + m: member m is changing it from singles to locked.
 enum AtomicityMode : std::uint32_t { singles = 0, locked = 1, switching = 2 };
 
-// Bytes of the target's window that one stripe lock guards, and locks per member: the stripe's number is taken modulo
-// `stripes`.
+// Bytes of the target's window that one stripe lock guards, and number of stripe locks per member. Stripe n has the
+// lock n % stripes.
 inline constexpr std::size_t stripe_bytes = 16384;
 inline constexpr unsigned stripes = 32;
 

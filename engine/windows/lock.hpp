@@ -5,14 +5,14 @@
 //   exclusive   ticket = tickets++       waits until turn.write == ticket   holds   turn = {ticket + 1, ticket + 1}
 //   shared      ticket = tickets++       waits until turn.read == ticket    turn.read++   holds   turn.write++
 //
-// So turn.read - turn.write readers are inside. A reader that holds other locks and queued behind a waiting writer
-// could close a cycle: that writer waits for a reader, which waits elsewhere behind a writer that waits for us. Such a
-// reader is urgent; it has no ticket, and comes in by the first of
+// So turn.read - turn.write readers are inside. If a reader that holds other locks queued behind a waiting writer, it
+// could close a cycle: that writer waits for a reader inside, which waits elsewhere behind a writer that waits for us.
+// So such a reader is urgent: it takes no ticket, and comes in by the first of
 //
 //   free        no waiters:  tickets == turn.read -> tickets + 1 (compare-and-swap), then like any reader
 //   let in      urgent.waiting += 1      the next writer that leaves:  n = urgent.waiting
 //                                          urgent = {phase + 1, 0 waiting}, then turn = {ticket + 1 - n, ticket + 1}
-//               urgent.phase is another one and readers are inside: one of them is us
+//               urgent.phase has changed and readers are inside: the caller is one of them
 //   overtakes   readers have been inside for as long as its patience:  turn.write--, as if one of them had not left
 //
 // A reader that has come in by itself takes back urgent.waiting - 1; if a writer has let it in meanwhile, it leaves
@@ -21,11 +21,11 @@
 // No cycle lasts: a writer inside is not waiting for this lock, and patience ends. Nobody starves: an urgent reader
 // waits for one writer, or few (a writer that is just leaving may miss it, the next one does not), as in phase-fair
 // locks (Brandenburg and Anderson, 2010). A writer waits for those before it, for the readers that have been let in, of
-// which no more come before the next writer, and for readers that overtake. Each of these restarts and doubles the
-// patience of all: as soon as it is longer than readers stay, all have left before the next one may come, and the
-// writer is in. That holds for loops of lock_all as well, where only the first target has a ticket. Patience is bounded
-// (Patience), so that cycles end soon: readers that always overlap and stay longer than the bound keep a writer out, as
-// they do with the hosts.
+// which no more come before the next writer, and for readers that overtake. Each overtaking restarts and doubles the
+// patience of all urgent readers. As soon as it is longer than readers stay, all have left before the next one may
+// overtake, and the writer is in. That holds for loops of lock_all as well, where only the first target has a ticket.
+// Patience is bounded (Patience), so that cycles end soon. So readers that always overlap and stay longer than the
+// bound keep a writer out, as they do with the hosts.
 //
 // Callers wait and wake each other (Window::acquire, Window::ring_next). Zero bytes are a free lock.
 #pragma once
@@ -56,8 +56,8 @@ class Lock {
   Turn enter() {
     return change([](Turn turn) { return Turn{turn.write, turn.read + 1}; });
   }
-  // Returns the new turn; where a writer has left, readers inside are urgent ones. `fences`: loads that follow are not
-  // done before, so that no sleeper is missed.
+  // Returns the new turn; where a writer has left, readers inside are urgent ones. `fences`: for a writer, a full fence
+  // after its store, so that the caller then misses no sleeper.
   Turn leave(bool exclusive, bool fences) {
     if (!exclusive) return change([](Turn turn) { return Turn{turn.write + 1, turn.read}; });
     // Nobody else changes it now.
@@ -100,7 +100,7 @@ class Lock {
     }
   }
 
-  Atomic<std::uint32_t> sleepers;  // number of members asleep for it: each counts itself
+  Atomic<std::uint32_t> sleepers;  // number of members that sleep for it; each counts itself
 
  private:
   static constexpr std::uint32_t one_overtaking = 1u << 16, one_phase = 1u << 24;

@@ -5,7 +5,7 @@
 namespace nearfield::windows {
 namespace {
 
-// One thread at a time does trials; others use the best so far.
+// One thread at a time does trials; the others use the best kind found so far.
 template <class Trials, std::size_t Kinds>
 void copy_and_learn(std::atomic_flag& busy, Trials& trials, const std::array<copying::Store, Kinds>& stores, void* to,
                     const void* from, std::size_t bytes) {

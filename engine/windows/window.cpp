@@ -139,8 +139,8 @@ std::string describe(std::uint64_t doing) {
   return "for the lock of rank " + std::to_string(target_of(what)) + " of a window";
 }
 
-// Wakes a member that may sleep for a word we have changed. Without a fence a sleeper can be missed, which costs the
-// rest of its timed sleep; oversubscribed ranks sleep too often for that.
+// Wakes a member that may sleep for a word that we have changed. Without a fence we may miss the sleeper, which costs
+// the rest of its timed sleep. Oversubscribed ranks sleep too often for that, so they issue a fence.
 void Window::notify(int member) {
   if (team_->process().policy().oversubscribed) full_fence();
   WindowControlBlock& theirs = words(member);

@@ -1,4 +1,4 @@
-// A window: memory of each member of a team that the others load, store and combine with, without its help.
+// A window: memory of each member of a team, in which the others load, store and combine without help of that member.
 //
 //   creation     a team of its own; the members publish where their control blocks and memory lie. If one of them
 //                cannot reach all of it, all refuse the window
@@ -35,10 +35,10 @@ struct Memory {
   std::uint64_t unit = 1;  // bytes of one displacement
 };
 
-// The open epoch by which we may access a target.
+// The open epoch by which we may access a target. unchecked: a lock with MPI_MODE_NOCHECK, which takes none.
 enum class Access : std::uint8_t { none, started, shared, exclusive, unchecked };
 
-// Number of locks that a process holds in all its windows.
+// Number of locks that this process holds in all its windows.
 using HeldLocks = std::atomic<int>;
 
 class Window {
@@ -65,7 +65,8 @@ class Window {
   bool accessible(int target) const { return everywhere() || access_[std::size_t(target)] != Access::none; }
   bool several_threads = false;  // the process may be in several calls at once
 
-  // Epochs. False: the call does not fit the open epochs, and nothing has been done.
+  // Epochs. False: the call does not fit the open epochs, and nothing has been done. `meets`, `notifies`, `waits`,
+  // `checked`: whether the call synchronises with others; false if an assertion of MPI makes that unnecessary.
   void meet();  // barrier of all members, which completes their operations
   bool fence(bool opens, bool meets);
   bool post(std::span<const int> origins, bool notifies);
@@ -82,7 +83,7 @@ class Window {
     return all_locked_ || std::ranges::any_of(access_, [](Access access) { return access > Access::started; });
   }
   bool idle() const { return !started_ && !posted_ && !passive(); }
-  void end_epochs();  // for good: nobody waits for what this member has begun
+  void end_epochs();  // ends all epochs, so that nobody waits for what this member has begun
   // Completes our operations at all targets. The fence keeps later loads behind earlier stores.
   static void flush() { full_fence(); }
 
@@ -165,7 +166,7 @@ class Window {
   };
   std::unique_ptr<Landing[]> landing_;  // by target
   std::vector<int> targets_, origins_;
-  std::vector<std::uint32_t> starts_, waits_;  // by member: starts and posts so far that used `posted` and `completed`
+  std::vector<std::uint32_t> starts_, waits_;  // by member: number of starts that awaited `posted`, and of posts
   bool always_locked_ = false;                 // a member's kernel has no barrier on all processors
 };
 

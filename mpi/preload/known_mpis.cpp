@@ -8,10 +8,10 @@
 namespace nearfield::preload {
 namespace {
 
-// Releases have the number of their ABI: the standard's, the MPICH family's, Open MPI's. Development trees have 0.
+// The number behind `.so.` is the ABI's: that of the standard, the MPICH family, Open MPI. Development trees have 0.
 constexpr const char *standard = "1", *mpich = "12", *open_mpi = "40", *development = "0";
 
-// The number in the name of an MPI library, also of vendors' (libmpi_gnu.so.12); nullptr: it has no such name.
+// Returns the number in the name of an MPI library, also a vendor's (libmpi_gnu.so.12); nullptr if it has no such name.
 const char* number_of(const char* soname) {
   if (!soname || std::strncmp(soname, "libmpi", 6)) return nullptr;
   for (const char* of_another_language : {"fort", "cxx", "mpifh"})
@@ -35,10 +35,10 @@ bool known_by_name(const char* soname) {
   return false;
 }
 
-// A number is not enough: Open MPI 1.10 has 12, too.
+// The number is not enough, since Open MPI 1.10 has 12 as the MPICH family does.
 const char* known_abi(const char* soname, void* (*find)(const char*), const char*& reason) {
   const char* const number = number_of(soname);
-  reason = "its name is none of MPICH's, Open MPI's, Intel MPI's or the standard ABI's";
+  reason = "its name is not that of MPICH, Open MPI, Intel MPI or the standard ABI";
   if (!number) return nullptr;
   auto* get_version = reinterpret_cast<int (*)(char*, int*)>(find("PMPI_Get_library_version"));
   if (!get_version) get_version = reinterpret_cast<int (*)(char*, int*)>(find("MPI_Get_library_version"));

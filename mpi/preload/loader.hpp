@@ -1,5 +1,5 @@
-// All that libnearfield.so remembers, beside the slots of trampolines.S. Constant-initialised, since objects that are
-// constructed earlier may call MPI.
+// The global state of libnearfield.so, except the slots of trampolines.S. It is constant-initialised, since
+// constructors of other objects may run earlier and call MPI.
 #pragma once
 #include <limits.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 
 namespace nearfield::preload {
 
-// A function of the host's own that we serve, and what takes its place.
+// The address of a function of the host that we serve, and that of the function which callers get instead.
 struct Redirection {
   void *from, *to;
 };
@@ -35,28 +35,28 @@ struct NamedMemory {
 };
 
 struct Loader {
-  // One thread binds; when it comes here again (by what the shim asks for while it is attached) it goes on unbound.
+  // One thread binds the slots. If it comes here again meanwhile (by calls of the shim that it attaches), it goes on.
   pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
   void* binder = nullptr;  // the thread that holds the lock
   bool bound = false;
-  bool deep_objects = false;  // have been opened since the last look
+  bool deep_objects = false;  // objects have been opened with RTLD_DEEPBIND since the last dlsym
   bool log_has_complained = false;
   Scope scope_of_caller = {};
   Object self = {};
-  Object mpi = {};  // the one that is bound
+  Object mpi = {};  // the host's library that is bound
   void* mpi_handle = nullptr;
   void* (*loaders_dlsym)(void*, const char*) = nullptr;
   char library_version[8192 + 1] = {};  // MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most
   Redirections redirections = {};
 
-  // The shim's.
+  // Functions of the shim.
   const char* (*last_algorithm)() = nullptr;
   const char* variant = nullptr;  // the ABI whose shim is attached
-  // Of a window, as Fortran has been told; may be null.
+  // Corrects an attribute of a window that Fortran has read from the host; may be null.
   void (*mend_attribute)(int win, int key, std::intptr_t* value) = nullptr;
   bool (*yield_in_host)() = nullptr;  // yielding.cpp
 
-  // Of Open MPI's bindings for Fortran, each by its name.
+  // The functions of Open MPI's Fortran bindings that read attributes of windows, one for each name.
   static constexpr std::size_t getters = 9;
   void (*get_attribute[getters])(int* win, int* key, std::intptr_t* value, int* is_there, int* error) = {};
 
@@ -77,7 +77,7 @@ struct Loader {
 };
 extern constinit Loader loader;
 
-// In the order of LogLevel. A line of the log, where NEARFIELD_LOG asks for it.
+// Levels are numbered as in LogLevel. say() writes a line of the log if NEARFIELD_LOG asks for that level.
 enum class Level { error = 1, warn, info };
 __attribute__((format(printf, 2, 3))) void say(Level level, const char* format, ...);
 

@@ -1,9 +1,9 @@
 // mlockall in a process that shares memory with its peers.
 //
-// Segments and heaps are sparse, each as long as the machine's memory: locking all that is mapped would fill them with
-// pages from end to end. So here they are locked as they are touched, everything else at once as the program asks, and
-// of its own heap what it has allocated. Later mappings of ours get their access after they are made, which keeps
-// MCL_FUTURE from filling them (engine/memory/segment.cpp).
+// Segments and heaps are sparse, each as long as the machine's memory: to lock all mapped pages would create every page
+// of them. So pages of segments and heaps are locked when they are touched (MCL_ONFAULT). Everything else is locked at
+// once, as the program asks, and so is the used part of its own heap. Mappings that we make later are inaccessible at
+// first, so that MCL_FUTURE does not create their pages (engine/memory/segment.cpp).
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -25,14 +25,14 @@ namespace {
 
 using nearfield::heap::Piece;
 
-// The heap's, where it is loaded, which keeps what is locked over forks.
+// Calls the heap's mlockall if the heap is loaded: it keeps locked blocks shared at a fork.
 int lock_all(int flags) {
   int (*next)(int);
   nearfield::heap::find_next(next, "mlockall");
   return next ? next(flags) : int(syscall(SYS_mlockall, flags));
 }
 
-// Of the C library, which is all that this library needs.
+// std::lock_guard would need the C++ library, which this library does not link.
 class LoaderLock {
  public:
   explicit LoaderLock(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }

@@ -146,7 +146,7 @@ void Scope::begin_with(const Object& first) {
       if (d->d_tag != DT_NEEDED) continue;
       const char* const needed = objects[i].strings + d->d_un.d_val;
       any_object([&](const Object& object) {
-        // Who has no name of its own is needed by its path.
+        // Other objects name one without SONAME by its path.
         if (std::strcmp(object.soname ? object.soname : object.path, needed)) return false;
         for (std::size_t k = 0; k < count; ++k)
           if (objects[k] == object) return true;

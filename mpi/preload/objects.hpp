@@ -1,6 +1,6 @@
-// The objects that are mapped into this process, read from their headers in memory: who they are, what they define,
-// and where the loader has stored addresses of functions for them. Nothing here allocates or calls the loader but for
-// the list itself, so that it may be used inside dlsym.
+// The objects that are mapped into this process. Their headers in memory tell what they are, what they define, and
+// where the loader has stored addresses of functions for them. Nothing here allocates memory or calls the loader,
+// except to list the objects (dl_iterate_phdr), so that it may be used inside dlsym.
 #pragma once
 #include <elf.h>
 #include <link.h>
@@ -20,19 +20,19 @@ struct Object {
   const char* strings = nullptr;
   ElfW(Sym) * symbols = nullptr;
   const std::uint32_t *gnu_hash = nullptr, *hash = nullptr;
-  const ElfW(Rela) * relocations[2] = {};  // data, calls
+  const ElfW(Rela) * relocations[2] = {};  // of DT_RELA, and of DT_JMPREL (calls)
   std::size_t relocation_counts[2] = {};
 
   explicit operator bool() const { return dynamic; }
   bool operator==(const Object& other) const { return dynamic == other.dynamic; }
   bool contains(const void* address) const;
 
-  // The entry of a symbol that the object defines, nullptr where it defines none of that name.
+  // Returns the symbol of that name if the object defines it, otherwise nullptr.
   ElfW(Sym) * find(const char* name) const;
   void* address_of(const char* name) const;
 };
 
-// Calls `visit` with every object in the order of loading until it returns true; whether one did.
+// Calls `visit` with every object in the order of loading until it returns true. Returns whether a call did.
 using Visit = bool(const Object& object, void* context);
 bool each_object(Visit* visit, void* context);
 
@@ -51,16 +51,16 @@ struct Scope {
   std::size_t count = 0;
 
   void begin_with(const Object& first);
-  // The first object but `except` that defines `name`.
+  // Returns the first object other than `except` that defines `name`.
   Object defining(const char* name, const Object& except) const;
 };
 
-// Calls `change` with every word in which the loader may have stored an address of a function for `object`; a value
-// that it returns is stored in its place. False when some memory could not be made writable.
+// Calls `change` with every word in which the loader may have stored an address of a function for `object`. If it
+// returns a value, that replaces the word. Returns false if some memory could not be made writable.
 using Change = void*(void* present, void* context);
 bool rebind(const Object& object, Change* change, void* context);
 
-// Makes memory of `object` between `begin` and `end` writable, or as it was before; false (errno) when that is denied.
+// Makes memory of `object` writable, or returns false with errno set. close_again() restores the access.
 bool open_for_writing(const Object& object, const void* begin, const void* end);
 void close_again(const Object& object, const void* begin, const void* end);
 

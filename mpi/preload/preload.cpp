@@ -1,13 +1,13 @@
-// libnearfield.so: what is preloaded. It depends on no MPI and does nothing until an MPI function is called or looked
-// up, so it is safe in launchers, shells and every other process. Then it finds the MPI that would have been called
-// without it, loads the shim that was built for that ABI, and binds every slot of trampolines.S:
+// libnearfield.so, the library that is preloaded. It depends on no MPI and does nothing until an MPI function is called
+// or looked up, so it is safe in launchers, shells and every other process. Then it finds the MPI that would have been
+// called without it, loads the shim that was built for that ABI, and binds every slot of trampolines.S:
 //
-//   MPI_X    the next MPI_X behind ours in the loader's order where that belongs to no MPI (a profiling tool, which
-//            calls PMPI_X), else as PMPI_X
-//   PMPI_X   the shim's function, or the MPI's own where there is none
+//   MPI_X    jumps to the next MPI_X after ours in the loader's order if that is a profiling tool's (which calls
+//            PMPI_X); otherwise to the same function as PMPI_X
+//   PMPI_X   jumps to the shim's function, or to the MPI's own if the shim has none
 //
-// Calls that would go past both slots (addresses from dlsym, RTLD_DEEPBIND) are led back: the host's symbol table in
-// memory is changed to our addresses, and so are the words of objects that were bound before.
+// Some calls would bypass both slots (addresses from dlsym, RTLD_DEEPBIND). So we write our addresses into the host's
+// symbol table in memory, and into the words of objects that had been bound to the host before.
 //
 // Nothing of the C++ library is used, and of the C library only what glibc 2.28 and musl have.
 #include <dlfcn.h>
@@ -43,6 +43,7 @@ constinit Loader loader;
 
 void* Redirections::of(void* address) const {
   const Redirection* const end = all + count;
+  if (!count || address < all->from || address > end[-1].from) return nullptr;  // nearly every word of every object
   const Redirection* const at =
       std::lower_bound(all, end, address, [](const Redirection& r, void* a) { return r.from < a; });
   return at != end && at->from == address ? at->to : nullptr;
@@ -77,7 +78,7 @@ struct FunctionSlot {
   void (*entry)();  // our PMPI_X
   const char* mpi_name() const { return pmpi_name + 1; }
 };
-// That of number n (mpi/numbers.hpp) is at n - 1.
+// The slots of function number n (mpi/numbers.hpp) are at index n - 1.
 constexpr FunctionSlot slots[] = {
 #define EACH(symbol, name) {"P" #symbol, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
 #include "mpi/functions.def"
@@ -117,15 +118,15 @@ Dlsym* loaders_dlsym() {
   return known;
 }
 
-// What the program would have called without us.
+// Finds the function that the program would have called without us.
 void* next_definition(const char* name) { return loaders_dlsym()(RTLD_NEXT, name); }
 
-// dlsym for who asks whether there is an MPI in a process that has none: we are none.
+// Replaces dlsym if the process has no MPI, since a program that asks for one must not find our functions.
 void* next_of(void*, const char* name) { return next_definition(name); }
 
-// The MPI that a caller would reach without us: what comes next in the loader's order, then what the caller itself is
-// linked with (a program may have loaded it privately), then any that is mapped. An MPI is who has PMPI_Init; only
-// where nobody has it is it who has MPI_Init, since profiling tools have that too.
+// Finds the MPI that a caller would reach without us: the next one in the loader's order, else the one that the caller
+// is linked with (a program may have loaded it privately), else any that is mapped. An MPI is an object that defines
+// PMPI_Init. Only if there is none, MPI_Init counts, since profiling tools define that too.
 Object find_mpi(const Scope& of_caller) {
   const Object& self = ourselves();
   for (const char* name : {"PMPI_Init", "MPI_Init"}) {
@@ -150,13 +151,13 @@ Object find_mpi(const Scope& of_caller) {
 
 using Function = void*(unsigned number);
 
-// What the shim finds in the MPI. Its own table comes before its dependencies', in a third of dlsym's time.
+// Finds a symbol of the MPI for the shim. To look into its own table first takes a third of dlsym's time.
 void* symbol_of_mpi(const char* name) {
   void* const own = loader.mpi.address_of(name);
   return own ? own : loaders_dlsym()(loader.mpi_handle, name);
 }
 
-// The function of libnearfield-ABI.so that gives its functions; nullptr where the MPI serves every call itself.
+// Loads the shim. Returns its function that gives MPI functions by number; nullptr: the MPI serves every call itself.
 Function* attach_shim(const char* abi) {
   char file[4096];
   const char* const set = std::getenv(early::libraries.variable);
@@ -177,8 +178,8 @@ Function* attach_shim(const char* abi) {
   const auto version = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_version"));
   if (!version || std::strcmp(version(), NEARFIELD_VERSION)) {
     char reason[4096 + 256];
-    std::snprintf(reason, sizeof reason, "libnearfield.so is of version %s, %s of %s", NEARFIELD_VERSION, file,
-                  version ? version() : "another");
+    std::snprintf(reason, sizeof reason, "libnearfield.so has version %s, but %s has version %s", NEARFIELD_VERSION,
+                  file, version ? version() : "unknown");
     say(Level::warn, "%s; the host MPI serves every call", reason);
     early::leave_word(reason);
     return nullptr;
@@ -186,7 +187,7 @@ Function* attach_shim(const char* abi) {
   using Attach = int (*)(void* (*)(const char*), std::uint64_t);
   const auto attach = reinterpret_cast<Attach>(loaders_dlsym()(shim, "nearfield_shim_bind"));
   if (!attach) {
-    say(Level::warn, "%s is of another build than libnearfield.so; the host MPI serves every call", file);
+    say(Level::warn, "%s and libnearfield.so are of different builds; the host MPI serves every call", file);
     early::leave_word("libnearfield.so and its shim are of different builds");
   }
   if (!attach || !attach(symbol_of_mpi, mpi::numbering)) return nullptr;
@@ -199,7 +200,7 @@ Function* attach_shim(const char* abi) {
   return reinterpret_cast<Function*>(loaders_dlsym()(shim, "nearfield_shim_function"));
 }
 
-// What dlsym finds in the host, and what was found there before us by objects that look there first.
+// Redirects to us what dlsym finds in the host, and the words of objects that the loader has bound to the host.
 void redirect(const Object& host, Redirections& redirections) {
   ElfW(Sym) * entries[Redirections::most];
   std::size_t count = 0;
@@ -234,13 +235,13 @@ void redirect(const Object& host, Redirections& redirections) {
         "functions up by dlsym need NEARFIELD=off");
 }
 
-// The MPI_X that the caller would reach before `mpi`: a profiling tool's; nullptr where there is none.
+// Returns the MPI_X of a profiling tool that the caller would reach before `mpi`; nullptr if there is none.
 void* tool_in_front_of(const Object& mpi, const Scope& of_caller, const char* mpi_name) {
   Object tool;
   void* const next = next_definition(mpi_name);
   if (next) tool = next == mpi.address_of(mpi_name) ? mpi : object_of(next);
   else tool = of_caller.defining(mpi_name, ourselves());
-  // What has a PMPI of its own is another MPI, which has a function that ours lacks.
+  // An object with PMPI_Init is another MPI, which defines a function that `mpi` lacks.
   if (!tool || tool == mpi || tool.find("PMPI_Init")) return nullptr;
   return next ? next : tool.address_of(mpi_name);
 }
@@ -284,8 +285,8 @@ void bind(const Scope& of_caller) {
 
 bool is_bound() { return __atomic_load_n(&loader.bound, __ATOMIC_ACQUIRE); }  // pairs with bind_once
 
-// `asked`: an MPI function was called. Otherwise one was looked up, and perhaps nobody will ever call one: only an MPI
-// that we know is bound then. False where there is none at all.
+// Binds all slots at the first call. `asked`: an MPI function was called. Otherwise one was looked up, and perhaps is
+// never called: then only an MPI that we know is bound. Returns false if there is no MPI at all.
 bool bind_once(const void* caller, bool asked) {
   void* const self = __builtin_thread_pointer();
   if (is_bound() || __atomic_load_n(&loader.binder, __ATOMIC_RELAXED) == self) return true;
@@ -308,7 +309,7 @@ bool bind_once(const void* caller, bool asked) {
 
 using GetAttribute = void(int* win, int* key, std::intptr_t* value, int* is_there, int* error);
 
-// Of the bindings whose entry `name` is, kept in `next`. MPI's own C functions know nothing of windows' Fortran here.
+// Calls the Fortran binding `name`, whose address `next` keeps, and corrects its value for windows that we serve.
 void get_attribute(const char* name, GetAttribute*& next, const void* caller, int* win, int* key, std::intptr_t* value,
                    int* is_there, int* error) {
   GetAttribute* bindings = __atomic_load_n(&next, __ATOMIC_RELAXED);
@@ -328,7 +329,7 @@ void get_attribute(const char* name, GetAttribute*& next, const void* caller, in
 }
 
 bool we_serve(const char* name) {
-  // By hand up to here: find_dlsym says why.
+  // Compares the prefix without a call of the C library: find_dlsym says why.
   if (*name == 'P') ++name;
   if (name[0] != 'M' || name[1] != 'P' || name[2] != 'I' || name[3] != '_') return false;
   return std::any_of(std::begin(slots), std::end(slots),
@@ -344,8 +345,8 @@ __attribute__((visibility("hidden"))) void nearfield_bind(const void* caller) {
   nearfield::preload::bind_once(caller, true);
 }
 
-// Called by our dlsym and dlopen; return the loader's. What is opened with RTLD_DEEPBIND finds an MPI before us: that
-// has to be redirected already; where it brings the MPI itself, before anything can be called in it.
+// Our dlsym and dlopen call these, which return the loader's own functions. An object opened with RTLD_DEEPBIND finds
+// its MPI before it finds us. So the MPI is redirected before; if the object brings the MPI, then at the next dlsym.
 __attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*, int mode, const void* caller) {
   using namespace nearfield::preload;
   if (mode & RTLD_DEEPBIND) {
@@ -385,8 +386,8 @@ WIN_GET_ATTR(8, ompi_win_get_attr_f)
 // Version of the library, e.g. "0.2.0".
 __attribute__((visibility("default"))) const char* nearfield_version() { return NEARFIELD_VERSION; }
 
-// Whose ABI the MPI of this process has that Nearfield serves: "mpich", "ompi" or "abi"; nullptr where there is no MPI,
-// or it serves every call itself. Binds it, as the first call of an MPI function does.
+// Returns the ABI of this process's MPI: "mpich", "ompi" or "abi"; nullptr if there is no MPI, or it serves every call
+// itself. Binds the MPI, as the first call of an MPI function does.
 __attribute__((visibility("default"))) const char* nearfield_variant() {
   using namespace nearfield::preload;
   const void* const caller = __builtin_return_address(0);
@@ -395,7 +396,7 @@ __attribute__((visibility("default"))) const char* nearfield_variant() {
   return loader.variant;
 }
 
-// What served this thread's last intercepted collective: an algorithm's name, or "host".
+// Returns what served this thread's last intercepted collective: an algorithm's name, or "host".
 __attribute__((visibility("default"))) const char* nearfield_last_algorithm() {
   const auto of_shim = nearfield::preload::loader.last_algorithm;
   return of_shim ? of_shim() : "host";

@@ -1,18 +1,18 @@
-// Memory that a host asks for in /dev/shm, where that has no room for it, as in many containers: hosts end by SIGBUS at
-// the first page that is missing, or look first and do without. So a file that a host creates there is a memfd, and its
-// name a link to a descriptor of the creator:
+// Files that a host creates in a /dev/shm with too little room, as in many containers. A host that finds no room ends
+// by SIGBUS at the first page that is missing, or looks at the free room first and does not use shared memory. So such
+// a file is a memfd, and its name is a symbolic link to a descriptor of the process that creates it:
 //
-//   creator   asks statfs, statvfs         there is as much room as where nobody has limited it
-//             shm_open(O_CREAT), mkstemp   memfd_create; symlink NAME -> /proc/PID/fd/N, which fails where NAME exists
-//             open(O_CREAT), ftruncate     the same at ftruncate: nobody has been told of the name before
-//   others    open                         as before: the kernel follows the link
-//             shm_open                     does not follow links (O_NOFOLLOW), so we do where it is one of these
-//   anybody   unlink, shm_unlink           as before; N is closed when its creator makes the next one, or ends
+//   creator   statfs, statvfs              report as much room as a /dev/shm without a given size has
+//             shm_open(O_CREAT), mkstemp   memfd_create; symlink NAME -> /proc/PID/fd/N, which fails if NAME exists
+//             open(O_CREAT), ftruncate     ftruncate does the same: until then nobody has been told the name
+//   others    open                         nothing is changed: the kernel follows the link
+//             shm_open                     does not follow links (O_NOFOLLOW), so we follow those that are ours
+//   anybody   unlink, shm_unlink           remove the link; the creator closes N when it makes its next memfd, or ends
 //
 // Mappings outlive name and creator, as those of files do. Where there is no /dev/shm, names of shm_open lie in /tmp. A
-// rank in another PID namespace finds nothing behind the link, where its host would have ended by SIGBUS.
+// rank in another PID namespace cannot open the link; without us its host would have ended by SIGBUS.
 //
-// What a host does not ask for, and all while there is room, is as the C library does it.
+// Calls outside of the host, and all calls while there is room, act as the C library's functions do.
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -33,6 +33,7 @@
 
 #include "engine/base/early_settings.hpp"
 #include "heap/system.hpp"
+#include "mpi/local_ranks.hpp"
 #include "mpi/preload/loader.hpp"
 #include "mpi/preload/yielding.hpp"
 
@@ -49,14 +50,14 @@ namespace {
   find_next(loader.next.statvfs, "statvfs");
 }
 
-// The functions of the C library, or of what comes before it; others' constructors may run before ours.
+// Returns the functions that ours replace. Looks them up itself, since other constructors may run before ours.
 auto& next() {
   if (!loader.next.statvfs) look_up();
   return loader.next;
 }
 
 constexpr char in_shm[] = "/dev/shm/", in_tmp[] = "/tmp/";
-// What hosts create at start for each rank is less.
+// Room for each rank that counts as enough: more than hosts create at start.
 constexpr std::uint64_t bytes_of_rank = 16 << 20;
 
 struct Path {
@@ -67,7 +68,7 @@ Path path(const char* directory, const char* name) {
   std::snprintf(whole.text, sizeof whole.text, "%s%s", directory, name);
   return whole;
 }
-// A descriptor of this process, as it is called here or by others.
+// The path of a descriptor of this process: for itself, and for other processes.
 Path here(int fd) {
   Path whole;
   std::snprintf(whole.text, sizeof whole.text, "/proc/self/fd/%d", fd);
@@ -93,29 +94,22 @@ const char* name_of(const char* given) {
   return nullptr;
 }
 
-bool is_off(const char* variable) {
-  const char* const text = std::getenv(variable);
-  return text && (!std::strcmp(text, "off") || !std::strcmp(text, "0"));
-}
-
 std::uint64_t ranks_here() {
-  for (const char* variable : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"})
-    if (const char* const text = std::getenv(variable))
-      if (const int ranks = std::atoi(text); ranks > 0) return std::uint64_t(ranks);
-  return std::uint64_t(sysconf(_SC_NPROCESSORS_ONLN));
+  const int ranks = mpi::local_ranks();
+  return std::uint64_t(ranks ? ranks : sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-// Whether the host asks, and there is less `room` than it takes, or than `bytes`. Who has its parent in another PID
-// namespace keeps out: it may be the only rank in its own.
+// Returns whether the host makes this call and /dev/shm has less `room` than the ranks need, or than `bytes`. False if
+// the parent is in another PID namespace: this may be the only rank in its own, so others could not follow the link.
 bool lacks_room(std::uint64_t& room, std::uint64_t bytes = 0) {
-  if (!*in_host() || is_off(early::shm.variable) || is_off("NEARFIELD") || getppid() == 0) return false;
+  if (!*in_host() || early::is_off(early::shm.variable) || early::is_off("NEARFIELD") || getppid() == 0) return false;
   struct statvfs about {};
   if (next().statvfs(in_shm, &about) == 0 && !about.f_blocks) return false;  // without limit
   room = std::uint64_t(about.f_bavail) * about.f_frsize;
   return room < std::max(ranks_here() * bytes_of_rank, bytes);
 }
 
-// What a file system of memory has whose size nobody has given: half of the memory.
+// Reports half of the machine's memory as free, as a tmpfs without a given size does.
 template <class About>
 void widen(const char* path, About& about) {
   std::uint64_t room = 0;
@@ -139,8 +133,8 @@ NamedMemory* place() {
   return free;
 }
 
-// A new descriptor of a new memfd whose name is `link`; -1 (errno): it cannot be had, or the name is taken, unless it
-// `replaces` what is there.
+// Makes a memfd whose name is `link` and returns a descriptor of it; -1 with errno set on failure, and if the name
+// exists, unless the link `replaces` that file.
 int create(const Path& link, mode_t mode, int flags, std::uint64_t room, bool replaces = false) {
   Path made = link;
   if (replaces) std::snprintf(made.text, sizeof made.text, "%snearfield-%d", in_shm, getpid());
@@ -164,7 +158,7 @@ int create(const Path& link, mode_t mode, int flags, std::uint64_t room, bool re
     std::strcpy(named->name, link.text);
     named->file = memory;
     if (!loader.told_of_small_shm)
-      say(Level::info, "/dev/shm has %llu KiB free: what the host MPI creates there (%s) is a memfd",
+      say(Level::info, "/dev/shm has %llu KiB free, so the memory that the host MPI creates there (%s) is a memfd",
           (unsigned long long)(room >> 10), link.text);
     loader.told_of_small_shm = true;
   } else if (fd >= 0) {
@@ -187,7 +181,7 @@ void replace(int fd, std::uint64_t room) {
   close(memory);
 }
 
-// Opens what is behind a link of ours, or of another rank of this user; -1: it is none.
+// Opens the memfd behind a link that a process of this user has made. Returns -1 if the file is no such link.
 int follow(const Path& link, int flags) {
   struct stat about {};
   if (lstat(link.text, &about) || !S_ISLNK(about.st_mode) || about.st_uid != geteuid()) return -1;

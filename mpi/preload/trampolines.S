@@ -2,16 +2,16 @@
 
 /* MPI_X and PMPI_X as jumps through a slot each. All arguments of MPI functions are integers or pointers, so a jump
    serves every ABI. A slot first leads to bind_X, which binds all slots and tries again. nearfield_entry_X is PMPI_X
-   by a name that nobody can come before.
+   under a hidden name, which no other object can interpose.
 
-   What they do is here, how is the processor's:
+   engine/processor/processor.h has these macros for each processor:
 
-     JUMP     leaves everything as it is but what calls may change on their way
-     BIND     where a slot leads first: binds, with all registers that may hold arguments kept, then goes on as JUMP
-     BINDER   what all BINDs share
-     LOADER   dlsym and dlopen: what is found by them must not lead past Nearfield, so the host's symbol table has to be
-              redirected before the loader looks into it. The loader's own are jumped to, since they look at their
-              return address */
+     JUMP     jumps through a slot; changes only registers that a call may change on its way
+     BIND     is the first target of a slot: saves all registers that may hold arguments, binds, then does as JUMP
+     BINDER   is the code that all BINDs share
+     LOADER   defines dlsym and dlopen. An address that they find must not bypass Nearfield, so the host's symbol table is
+              redirected before the loader looks into it. They jump to the loader's own functions, since these look at
+              their return address */
 #define WORD(slot, first) \
   .globl slot;            \
   .hidden slot;           \

@@ -1,7 +1,7 @@
-// sched_yield, which hosts call between two looks that have found nothing. A thread that a call of MPI has handed on to
-// its host gives way as ranks of Nearfield do (mpi/shim/process/yield_in_host.cpp); all others get what they have asked
-// for. They may ask in an allocator's lock: for them nothing is called, and nothing allocated, as variables of threads
-// of libraries that are loaded later would be.
+// sched_yield, which hosts call between two polls that have found nothing. A thread that is in a call of the host waits
+// as ranks of Nearfield do (mpi/shim/process/yield_in_host.cpp). All other threads get the system call: they may hold
+// an allocator's lock, so nothing else is called for them. The flag has static TLS, since other thread-local variables
+// of a library may be allocated at their first use.
 #include "mpi/preload/yielding.hpp"
 
 #include <sys/syscall.h>

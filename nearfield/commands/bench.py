@@ -1,6 +1,4 @@
-"""Measures calls, plain and under Nearfield. Calls of host and Nearfield are interleaved in one run of the same processes on
-the same buffers.
-"""
+"""Measures MPI calls with and without Nearfield. Both are measured in turns, in the same processes and on the same buffers."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ if TYPE_CHECKING:
     from nearfield.bench import Bed
 
 OP = (
-    f"operations, separated by commas; also {', '.join(OF_MESSAGES)}; ibcast and the like are the non-blocking forms. Messages: {', '.join(PATTERNS)}. "
-    f"As programs do: {', '.join(AS_PROGRAMS)}. Calls that find nothing: {', '.join(FINDS_NOTHING)}. "
+    f"operations, separated by commas. Beside those of the default: {', '.join(OF_MESSAGES)}; ibcast and the like are the non-blocking forms. Messages: {', '.join(PATTERNS)}. "
+    f"Messages in patterns of programs: {', '.join(AS_PROGRAMS)}. Calls that find no message: {', '.join(FINDS_NOTHING)}. "
     f"On windows: {', '.join(ONE_SIDED)}."
 )
 
@@ -41,49 +39,62 @@ def options(parser: argparse.ArgumentParser) -> None:
     add("--op", default=OPERATIONS, help=OP)
     add("--ranks", type=parse_ranks, default="2", help="numbers of ranks")
     add("--sizes", default="8:4M", help="bytes of a rank's vector or block: 8:4M (powers of two), or a list")
-    add("--hosts", type=parse_hosts, default="mpich", help=f"some of {', '.join(HOSTS)}; intel is impi")
+    add(
+        "--hosts",
+        type=parse_hosts,
+        default="mpich",
+        help=f"MPI libraries: some of {', '.join(HOSTS)}; intel stands for impi",
+    )
     add(
         "--buffers",
         default="used",
-        help="used (what is sent is rewritten before each call, what arrives is read; the time of both is subtracted), modified (rewritten only), warm (untouched), cold",
+        help="used: before each call the program writes what it sends, afterwards it reads what has arrived, and the time of both is subtracted; modified: it only writes; warm: it does neither; cold: the buffers are in no cache",
     )
     add("--seconds", type=at_least(0.0), default=1.0, help="time per operation, size and kind of buffer")
-    add("--quick", action="store_true", help="every fourth power of two, 0.15 s each")
+    add("--quick", action="store_true", help="measure every fourth power of two only, for 0.15 s each")
     add(
         "--scan",
         action="store_true",
-        help="also the sizes beside each power of two and halfway to the next one; at the end the cells that take 1.2 times as long as both of their neighbours",
+        help="also measure the sizes beside each power of two and halfway to the next; at the end list the sizes that take 1.2 times as long as both neighbours",
     )
-    add("--algorithm", default="", help="as NEARFIELD_ALGORITHM")
+    add("--algorithm", default="", help="force or exclude algorithms, as NEARFIELD_ALGORITHM does")
     add(
         "--heap",
         type=words_of(("shared", "off"), "heap"),
         default="shared",
-        help="shared or off: where the buffers lie",
+        help="where the buffers lie: in the shared heap, or (off) in the C library's",
     )
-    add("--floor", action="store_true", help="also bare code on mapped memory, in turn")
+    add("--floor", action="store_true", help="also measure the same work by bare code on mapped memory")
     add(
         "--loop",
         default=OWN_LOOP,
-        help=f"how calls follow each other, some of {', '.join(LOOPS)}: as programs make them, or as other benchmarks do, on buffers that nobody touches (docs/dev/measuring.md)",
+        help=f"how calls follow each other, some of {', '.join(LOOPS)}: our own loop, or the loops of IMB and OSU, which leave the buffers untouched (docs/dev/measuring.md)",
     )
     add(
         "--short",
         type=at_least(0),
         default=0,
-        help="loops of so many calls, e.g. 100, timed from the first one on new communicators",
+        help="time loops of this many calls, for example 100, from the first call on a new communicator on",
     )
-    add("--protocol", default="auto", help=f"messages: some of {', '.join(PROTOCOLS)}, one after the other")
-    add("--window", default="allocate", help=f"one-sided: windows of some kinds: {', '.join(WINDOWS)}")
+    add(
+        "--protocol",
+        default="auto",
+        help=f"protocols of messages, measured one after the other: some of {', '.join(PROTOCOLS)}",
+    )
+    add(
+        "--window",
+        default="allocate",
+        help=f"for one-sided calls, kinds of windows: some of {', '.join(WINDOWS)}",
+    )
     add(
         "--target",
         default="own,one",
-        help=f"one-sided, some of {', '.join(TARGETS)}: own (each rank's is the next one), one (rank 0 is everybody's, and what combines goes to the same place), apart (rank 0, places apart)",
+        help=f"for one-sided calls, some of {', '.join(TARGETS)}: own: each rank accesses the next rank; one: all ranks access rank 0, and accumulates the same place; apart: all access rank 0, each another place",
     )
     add(
         "--beside",
         default="0",
-        help="beside so many busy processes, N or N,kind: cpu (computes), memory (streams), waking (often)",
+        help="run N busy processes meanwhile: N or N,kind; the kind is cpu (computes), memory (reads and writes memory) or waking (sleeps and wakes often)",
     )
     add("--json", type=Path, metavar="FILE", help="write the rows as JSON")
     add("--report", type=Path, metavar="FILE", help="write an HTML report with plots")

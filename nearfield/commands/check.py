@@ -1,6 +1,6 @@
-"""Says whether programs or scripts, as a launcher would be given them, would be served under `nearfield run`, by which MPI and build of
-Nearfield, and why not. Of `python app.py` it imports what the script imports. Exit status: 0 where all are, or may be: a program that opens
-its MPI while it runs tells only then; 1; 2.
+"""Says whether `nearfield run` would serve programs or scripts, under which MPI and by which library, and if not, why. For `python app.py` it
+imports what the script imports. The verdict "perhaps" means that a program opens its MPI only while it runs. Exit status: 0 if all programs
+are or may be served, 1 if one is not, 2 if nothing could be checked.
 """
 
 from __future__ import annotations

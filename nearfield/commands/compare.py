@@ -1,6 +1,6 @@
-"""Runs a command as it is, with Nearfield's heap alone, with its MPI alone and with both, in turns; says what each gains, how much
-time is in MPI, and whether the outputs are the same. The command runs in this directory each time, 22 times by default; standard
-input is given to each run where it is a file. Exit status: 0, 1 where a run ended or printed otherwise, 2 where nothing was compared.
+"""Runs a command without Nearfield, with the shared heap alone, with faster MPI alone, and with both, in turns. Says what each gains, which
+share of the time is in MPI, and whether the outputs are the same. The command runs in this directory, 22 times by default. If standard
+input is a file, each run reads it. Exit status: 0 if all runs ended and printed alike, 1 if one did not, 2 if nothing was compared.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from nearfield.values import at_least
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What `nearfield compare` takes."""
-    parser.add_argument("--runs", type=at_least(1), default=5, metavar="N", help="runs of each kind")
+    parser.add_argument(
+        "--runs", type=at_least(1), default=5, metavar="N", help="runs in each of the four ways"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE",
-        help="also write the page of a run with Nearfield, as `nearfield run` does",
+        help="also write the page of a run with Nearfield, as `nearfield run --report` does",
     )
     parser.add_argument(
         "--status",
         type=at_least(0),
         default=0,
         metavar="N",
-        help="the exit status with which the command ends where all is well; 0 unless given",
+        help="the normal exit status of the command; 0 unless given",
     )
     add_host(parser)
     add_settings(parser, ("--log", "--log-file", "--algorithm"))
@@ -46,7 +48,7 @@ def main(asked: argparse.Namespace) -> int:
 
     page = asked.report
     if page and page.suffix not in (".html", ".htm"):
-        raise ValueError(f"--report writes a page, so its name ends in .html, not {page.name}")
+        raise ValueError(f"--report writes a page whose name ends in .html, not {page.name}")
     check_outputs((asked.json, page, page.with_suffix(".json") if page else None))
     env = dict(os.environ) | settings_of(asked)
     with Progress() as progress:

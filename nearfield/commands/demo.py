@@ -1,4 +1,4 @@
-"""Shows what five programs gain here, when, why and how safely; then operations by size. A report of it all goes to one page."""
+"""Runs five example programs with and without Nearfield, then MPI operations by size, and writes one page with all results."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from pathlib import Path
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What `nearfield demo` takes."""
-    parser.add_argument("--out", type=Path, default=Path("report.html"), help="the report")
-    parser.add_argument("--quick", action="store_true", help="two ranks only, one run each way")
+    parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="also run the heap alone and MPI alone, other hosts, and operations with four ranks on each CPU",
+    )
 
 
 def main(asked: argparse.Namespace) -> None:
@@ -19,9 +23,9 @@ def main(asked: argparse.Namespace) -> None:
     from nearfield.outputs import PLOT, check_outputs
 
     if not IS_CHECKOUT:
-        raise ValueError("the demo runs programs of the source (examples), in a checkout only")
+        raise ValueError("the demo runs the programs in examples/, so it needs a checkout of the source")
     sys.path.append(str(ROOT))
     from bench.demo import run_demo
 
     check_outputs((asked.out, asked.out.with_suffix(".json")), [PLOT])
-    run_demo(asked.out, asked.quick)
+    run_demo(asked.out, asked.full)

@@ -1,4 +1,4 @@
-"""Prints what has Nearfield serve whatever is started from then on: eval "$(nearfield env)" in a job script."""
+"""Prints the variables that load Nearfield into every program started afterwards. In a job script: eval "$(nearfield env)"."""
 
 from __future__ import annotations
 

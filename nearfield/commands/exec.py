@@ -1,4 +1,4 @@
-"""Becomes a program with Nearfield: one rank, where the launcher's environment does not reach it.
+"""Starts a program with Nearfield, as one rank. It is for ranks that the launcher's environment does not reach:
 `mpiexec -n 4 apptainer exec image.sif nearfield exec ./program`
 """
 

@@ -1,4 +1,4 @@
-"""Explains which algorithm a call would take, and why. What the others would cost stands beside it."""
+"""Explains which algorithm a call would use, and why. Also prints the estimated time of the other algorithms."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from nearfield.values import MACHINE, RANKS_PER_NODE, at_least, check_words, par
 def options(parser: argparse.ArgumentParser) -> None:
     """What `nearfield explain` takes."""
     add = parser.add_argument
-    add("op", metavar="OP", help="a collective, or message")
+    add("op", metavar="OP", help="a collective, or `message`")
     add("--ranks", type=at_least(1), help="number of ranks; 2 unless given")
-    add("--bytes", type=parse_bytes, help="of one rank's vector or block: 4096, 4K, 1M; 8 unless given")
-    add("--nodes", type=at_least(1), default=1, help="over so many nodes, of --ranks-per-node")
+    add("--bytes", type=parse_bytes, help="bytes of one rank's vector or block: 4096, 4K, 1M; 8 unless given")
+    add("--nodes", type=at_least(1), default=1, help="number of nodes, each with --ranks-per-node ranks")
     add("--ranks-per-node", type=at_least(0), default=0, help=RANKS_PER_NODE)
     add("--machine", default="here", help=MACHINE)
     add("--json", action="store_true", help="print JSON")

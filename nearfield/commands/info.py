@@ -1,5 +1,5 @@
-"""Shows the machine, ways of reaching memory, hosts. Of the CPUs it counts those really available; of ways that do not work here it says
-why.
+"""Shows the machine, the ways of reaching memory, and the MPIs found. It counts only the CPUs that it may use. If a way of reaching
+memory does not work here, it says why.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ import argparse
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What `nearfield info` takes."""
-    parser.add_argument("--json", action="store_true", help="print JSON, of everything")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
-        "--all", action="store_true", help="also memory, all settings, figures of the machine, algorithms"
+        "--all",
+        action="store_true",
+        help="also show memory, all settings, figures of the machine, and algorithms",
     )
     parser.add_argument(
         "--settings",
         action="store_true",
-        help="print the settings only, as docs/reference/settings.md has them",
+        help="print the settings alone, as the table of docs/reference/settings.md",
     )
 
 

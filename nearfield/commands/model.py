@@ -1,4 +1,4 @@
-"""Estimates what every algorithm costs, and which is chosen."""
+"""Estimates the time of each algorithm by the cost model, and shows which one is chosen."""
 
 from __future__ import annotations
 
@@ -33,22 +33,31 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--ranks", type=parse_ranks, default="2:32", help="numbers of ranks: 2:192 (powers of two), or a list"
     )
     add("--sizes", type=parse_sizes, default="8:16M", help="bytes: 8:16M, or a list")
-    add("--nodes", type=parse_nodes, default=[], help="numbers of nodes, of --ranks-per-node: over nodes")
+    add(
+        "--nodes",
+        type=parse_nodes,
+        default=[],
+        help="estimate collectives over several nodes: numbers of nodes, each with --ranks-per-node ranks",
+    )
     add("--ranks-per-node", type=at_least(0), default=0, help=RANKS_PER_NODE)
     add("--machine", default="here", help=MACHINE)
     add(
         "--calibrate",
         action="store_true",
-        help="measure this machine's figures first and store them; started by mpiexec on several nodes, those of the network, on each node",
+        help="first measure this machine's figures and store them; if mpiexec starts it on several nodes, measure the network's figures and store them on each node",
     )
-    add("--constants", action="store_true", help="print what estimates are made of instead")
-    add("--simulate", action="store_true", help="alltoall: every order in simulated caches instead")
-    add("--state", default="live", help="simulated buffers: live or warm")
+    add("--constants", action="store_true", help="print the constants of the cost model instead")
+    add("--simulate", action="store_true", help="simulate the caches for every order of an alltoall instead")
+    add(
+        "--state",
+        default="live",
+        help="buffers of --simulate: live (written before, read after) or warm (untouched)",
+    )
     add(
         "--shift",
         type=at_least(0),
         default=0,
-        help="simulated: bytes between the places of two ranks' buffers",
+        help="for --simulate: by how many bytes the place of a buffer in its page differs from one rank to the next",
     )
     add("--json", type=Path, metavar="FILE", help="write the cells as JSON")
     add("--svg", "--plot", type=Path, metavar="FILE", help="write a plot")
@@ -64,9 +73,9 @@ def main(asked: argparse.Namespace) -> None:
 
     check_outputs((asked.json, asked.svg))
     if asked.constants and asked.svg:
-        raise ValueError("constants have no plot")
+        raise ValueError("--plot does not go with --constants")
     if asked.simulate and asked.op != ["alltoall"]:
-        raise ValueError(f"orders of alltoall are simulated, not of {', '.join(asked.op)}")
+        raise ValueError(f"--simulate takes alltoall only, not {', '.join(asked.op)}")
     if asked.calibrate:
         stored = model.calibrate()
         if (job := present_job()) and job.rank > 0:

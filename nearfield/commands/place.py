@@ -1,5 +1,5 @@
-"""Suggests a CPU for each rank of a program that has run. Ranks that have much for each other come near each other; says what that gains by
-the model, and what launchers take for it.
+"""Suggests a CPU for each rank of a program that has run, so that ranks that exchange much data share caches and packages. Prints the gain that
+the cost model estimates, and the options of each launcher for that order.
 """
 
 from __future__ import annotations
@@ -13,10 +13,20 @@ from nearfield.values import MACHINE, at_least
 def options(parser: argparse.ArgumentParser) -> None:
     """What `nearfield place` takes."""
     add = parser.add_argument
-    add("run", type=Path, metavar="RUN", help="what `nearfield run --report` has stored beside its page")
-    add("--machine", default="here", help=f"{MACHINE}; of here lines are measured")
-    add("--world", type=at_least(1), default=1, help="which of the run's programs, where it had several")
-    add("--rankfile", type=Path, metavar="FILE", help="write it as Open MPI's rankfile")
+    add(
+        "run",
+        type=Path,
+        metavar="RUN",
+        help="the JSON file that `nearfield run --report` has written beside its page",
+    )
+    add("--machine", default="here", help=f"{MACHINE}; on this machine, distances between CPUs are measured")
+    add(
+        "--world",
+        type=at_least(1),
+        default=1,
+        help="which program of the run to place, if the run started several: 1 is the first",
+    )
+    add("--rankfile", type=Path, metavar="FILE", help="write the order as a rankfile of Open MPI")
     add("--node", default="localhost", help="the node's name in the rankfile")
     add("--json", action="store_true", help="print JSON")
 

@@ -1,6 +1,4 @@
-"""Plans memory: what Nearfield takes, and where it should lie. Says what fits where on a node, and what placement is advised
-(docs/reference/placement.md).
-"""
+"""Calculates the memory that Nearfield takes on a node, and suggests in which of the node's memories to place it (docs/reference/placement.md)."""
 
 from __future__ import annotations
 
@@ -17,19 +15,24 @@ def options(parser: argparse.ArgumentParser) -> None:
     add("--machine", default="here", help=MACHINE)
     add("--pairs", default="all", help="whom each rank sends to: all, none or neighbours:N")
     for name, meaning in (
-        ("collectives", "arrays that peers cannot reach (static ones, of the stack) are in no collectives"),
-        ("long", "no messages are beyond 16 KiB (1 KiB where ranks have CPUs of their own)"),
+        ("collectives", "assume no collectives on arrays that peers cannot map, such as static arrays"),
+        ("long", "assume no messages beyond 16 KiB (beyond 1 KiB if each rank has a CPU)"),
     ):
         add(f"--{name}", action="store_true", default=True, help=argparse.SUPPRESS)
         add(f"--no-{name}", dest=name, action="store_false", help=meaning)
-    add("--communicators", type=at_least(0), default=0, help="with collectives, beside MPI_COMM_WORLD")
-    add("--heap", type=parse_bytes, metavar="BYTES", help="large arrays of a rank's program: 64M")
-    add("--windows", type=parse_bytes, metavar="BYTES", help="windows' memory of a rank")
-    add("--alloc-mem", type=parse_bytes, metavar="BYTES", help="MPI_Alloc_mem's of a rank")
+    add(
+        "--communicators",
+        type=at_least(0),
+        default=0,
+        help="number of communicators with collectives, beside MPI_COMM_WORLD",
+    )
+    add("--heap", type=parse_bytes, metavar="BYTES", help="bytes of the large arrays of one rank: 64M")
+    add("--windows", type=parse_bytes, metavar="BYTES", help="bytes of window memory of one rank")
+    add("--alloc-mem", type=parse_bytes, metavar="BYTES", help="bytes that one rank gets from MPI_Alloc_mem")
     add(
         "--job",
         type=Path,
-        help="for a program that has run: a file that NEARFIELD_STATS_FILE has had written, or the directory of all",
+        help="plan for a program that has run: a file that it wrote because of NEARFIELD_STATS_FILE, or the directory of these files",
     )
     add("--json", action="store_true", help="print JSON")
 

@@ -1,4 +1,4 @@
-"""Writes the page of a run again, from its JSON."""
+"""Writes the page of a run again, from the JSON file beside it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What `nearfield report` takes."""
-    meaning = "what `nearfield run --report` has stored beside its page"
+    meaning = "the JSON file that `nearfield run --report` has written beside its page"
     parser.add_argument("run", type=Path, metavar="RUN", help=meaning)
-    parser.add_argument("--out", type=Path, help="the page; by default beside it, of the same name")
+    parser.add_argument(
+        "--out", type=Path, help="the page; by default beside the JSON file, with the same name"
+    )
 
 
 def main(asked: argparse.Namespace) -> None:

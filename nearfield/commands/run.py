@@ -1,5 +1,5 @@
-"""Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its MPI programs. Where none of
-them was served it says why when the launcher has ended, unless --log is error or off.
+"""Starts a launcher (mpiexec, srun, or a script around them) and loads Nearfield into its MPI programs. If Nearfield served none of them, it
+says why when the launcher has ended, unless --log is error or off.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--report",
         type=Path,
         metavar="FILE",
-        help="at the end, write what the program's calls of MPI did: a page, FILE.html, and beside it the same as JSON",
+        help="at the end, write a page on the program's MPI calls, and the same data as JSON beside it; FILE ends in .html",
     )
     parser.add_argument(
         "--trace",
         type=Path,
         metavar="FILE",
-        help="at the end, write its last calls one by one, as JSON for Perfetto and Chrome; the page then says who waited for whom",
+        help="at the end, write the program's last calls one by one, as JSON for Perfetto and Chrome; the page of --report then says who waited for whom",
     )
     add_host(parser)
     add_command(parser, "LAUNCHER ARGUMENTS...")

@@ -1,5 +1,5 @@
-"""Sums up the statistics that ranks of jobs have written by NEARFIELD_STATS_FILE: what was served in how many jobs, and what was left to the
-MPI library, with reasons.
+"""Adds up the files that the ranks of jobs write if NEARFIELD_STATS_FILE is set. Prints which calls Nearfield served in how many jobs, which
+calls it left to the MPI library, and why.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What `nearfield stats` takes."""
-    meaning = "files that NEARFIELD_STATS_FILE names, or directories with them (*.json)"
+    meaning = "files written by NEARFIELD_STATS_FILE, or directories with such files (*.json)"
     parser.add_argument("places", type=Path, nargs="+", metavar="PLACES...", help=meaning)
 
 

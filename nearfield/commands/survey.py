@@ -1,5 +1,5 @@
-"""Surveys a machine: distances, figures, and calls by MPI and algorithm. Needs no root and takes the minutes that it is given; stopped, it
-goes on where it was. What it writes is one archive, without names of machines, users and files, and --report makes a page of one or several.
+"""Measures a machine: distances between CPUs, messages, and collectives by MPI and by algorithm. Needs no root. If it is stopped, the same
+command continues it. It writes one archive, without names of machines, users and files; --report makes a page of one archive or several.
 """
 
 from __future__ import annotations
@@ -20,21 +20,34 @@ def options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="ARCHIVE",
-        help="write a page of one archive or several instead",
+        help="measure nothing, and write a page of one archive or several",
     )
     add(
         "--out",
         type=Path,
-        help="the directory of the survey; one that is there goes on. With --report the page, by default survey.html",
+        help="the directory of the survey; if it already has a survey, that one is continued. With --report: the page, by default survey.html",
     )
-    add("--minutes", type=at_least(0.01), default=10.0, help="about 10, 30 or 120: the longer, the more")
-    add("--hosts", help="MPIs, the first of which measures algorithms; by default all that are there")
+    add(
+        "--minutes",
+        type=at_least(0.01),
+        default=10.0,
+        help="how many minutes it measures: with 30 it completes more steps than with 10, and with 120 more than with 30",
+    )
+    add(
+        "--hosts",
+        help="MPI libraries to measure; algorithms are measured with the first one only; by default all that are found",
+    )
     add(
         "--op",
         type=words_of(WITH_ALGORITHMS, "collective with algorithms"),
-        help="collectives; by default nine",
+        help="collectives to measure; by default nine",
     )
-    add("--ranks", type=parse_ranks, default=[], help="also so many ranks on all CPUs, which then share them")
+    add(
+        "--ranks",
+        type=parse_ranks,
+        default=[],
+        help="also measure with these numbers of ranks; the ranks share all CPUs",
+    )
 
 
 def main(asked: argparse.Namespace) -> None:
@@ -53,8 +66,8 @@ def main(asked: argparse.Namespace) -> None:
     archive = made.run()
     if missing := made.missing():
         print(
-            f"nearfield survey: {len(missing)} of {len(made.steps)} steps are not done; the same command goes on with"
-            " them, with --minutes above those used",
+            f"nearfield survey: {len(missing)} of {len(made.steps)} steps are missing; the same command continues with"
+            " them if --minutes is larger than before",
             file=sys.stderr,
         )
     print(f"{archive}: README.txt in it says what it contains")

@@ -1,5 +1,5 @@
-"""Measures the fastest algorithms, for NEARFIELD_CHOOSE=file. Over nodes nothing is tuned beforehand: jobs try what there is in their first
-calls (NEARFIELD_CHOOSE=trial).
+"""Measures which algorithms are fastest on one node, and writes the file for NEARFIELD_CHOOSE=file. Algorithms over several nodes are not
+measured beforehand: jobs try them in their first calls (NEARFIELD_CHOOSE=trial).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ def options(parser: argparse.ArgumentParser) -> None:
     """What `nearfield tune` takes."""
     add, collectives = parser.add_argument, words_of(OPERATIONS.split(","), "collective with algorithms")
     add("--op", type=collectives, default=OPERATIONS, help="collectives, separated by commas")
-    add("--ranks", type=parse_ranks, help="numbers of ranks; by default as many as there are CPUs")
+    add("--ranks", type=parse_ranks, help="numbers of ranks; by default the number of CPUs")
     add("--sizes", type=parse_sizes, default="8:4M", help="bytes: 8:4M (powers of two), or a list")
-    add("--host", default="mpich", help="the host whose launcher starts the ranks")
+    add("--host", default="mpich", help="the MPI library whose launcher starts the ranks")
     add("--seconds", type=at_least(0.0), default=0.3, help="time per operation and size")
-    add("--out", type=Path, metavar="FILE", help="the file; by default where ranks look for it")
+    add("--out", type=Path, metavar="FILE", help="the file; by default the one that ranks read")
 
 
 def main(asked: argparse.Namespace) -> None:

@@ -203,7 +203,7 @@ class Comm(pkl5.Comm):
     def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """RuntimeError: nobody knows how long an object is before it comes."""
         raise RuntimeError(
-            "objects are received without blocking by improbe() or mprobe(), and irecv() of what that returns"
+            "irecv() does not know the length of an object: use improbe() or mprobe(), and irecv() of the message that they return"
         )
 
     def sendrecv(

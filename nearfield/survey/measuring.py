@@ -41,7 +41,7 @@ AT_ONCE = 100
 # Blocks of each rank for each, on both sides, the host's and ours, may take so much of the memory that is free.
 OF_MEMORY = 0.25
 WITH_BLOCKS = ("alltoall", "allgather", "gather", "scatter", "reduce_scatter_block")
-NO_WORKER = "the program that does is not built for it; it comes with a build from the source"
+NO_WORKER = "the program that measures them was not built; a build from the source has it"
 LATE, FAILED = "took too long", "failed"
 
 
@@ -149,7 +149,7 @@ class Survey:
         for key, mine in self.about.items():
             if before.get(key) != mine:
                 raise ValueError(
-                    f"{self.out} has a survey of another {key}: name another directory, or remove it"
+                    f"{self.out} has a survey of another {key}; name another directory, or remove that one"
                 )
         return before["used"]
 
@@ -159,7 +159,7 @@ class Survey:
         return [
             *["there is no MPI, so no calls are measured"] * (not self.hosts),
             *[without] * bool(self.without),
-            *[f"goes on with what {self.used / 60:.2g} minutes have measured"] * bool(self.used),
+            *[f"continues the survey, which has taken {self.used / 60:.2g} minutes so far"] * bool(self.used),
         ]
 
     def missing(self) -> list[str]:

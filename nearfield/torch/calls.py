@@ -48,6 +48,7 @@ class Calls(UnderWay):
         tensor = only(tensors)
         dense, operator = operand(dense_of(tensor), opts if op is None else op)
         at = dense.data_ptr()
+        # Ranks may call with and without async_op, as DistributedDataParallel's join() does: a call of either kind is started.
         request = c_void_p()
         status = _allreduce(self._group, at, at, dense.numel(), type_of(dense), operator, byref(request))
         if status:
@@ -58,7 +59,7 @@ class Calls(UnderWay):
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> StartedCall:
         if len({each.dtype for each in tensors}) != 1:
-            raise ValueError("the tensors of one coalesced call have one type")
+            raise ValueError("the tensors of one coalesced call must have one type")
         whole = torch.cat([dense_of(each).reshape(-1) for each in tensors])
         parts = whole.split([each.numel() for each in tensors])
         work = self.allreduce([whole], None, getattr(opts, "reduceOp", None))
@@ -81,7 +82,7 @@ class Calls(UnderWay):
         output, blocks = only(outputs), inputs[0]
         if len(blocks) != self._size or any(each.numel() != output.numel() for each in blocks):
             raise ValueError(
-                f"reduce_scatter takes {self._size} blocks of {output.numel()} elements, the output's"
+                f"reduce_scatter takes {self._size} blocks of {output.numel()} elements, as many as the output has"
             )
         return self.reduce_scatter_single(
             output, torch.cat([dense_of(each).reshape(-1) for each in blocks]), opts
@@ -139,9 +140,7 @@ class Calls(UnderWay):
             if [(each.numel(), each.dtype) for each in tensors] != [
                 (each.numel(), each.dtype) for each in inputs
             ]:
-                raise ValueError(
-                    "a list of outputs of all_gather has not the lengths and types of the inputs"
-                )
+                raise ValueError("the outputs of all_gather must have the lengths and types of the inputs")
         whole = torch.cat([dense_of(each).reshape(-1) for each in inputs])
         came = whole.new_empty((self._size, whole.numel()))
         work = self.all_gather_single(came, whole)

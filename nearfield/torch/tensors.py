@@ -39,7 +39,7 @@ def type_of(tensor: torch.Tensor) -> int:
         return TYPES[tensor.dtype]
     except KeyError:
         known = ", ".join(str(each) for each in TYPES)
-        raise TypeError(f"nearfield reduces no {tensor.dtype}; it reduces {known}") from None
+        raise TypeError(f"nearfield cannot reduce {tensor.dtype}; it reduces {known}") from None
 
 
 def operand(dense: torch.Tensor, options: Any) -> tuple[torch.Tensor, int]:
@@ -55,8 +55,8 @@ def operand(dense: torch.Tensor, options: Any) -> tuple[torch.Tensor, int]:
     state = operator.__getstate__()
     if state is None:
         raise ValueError(
-            "nearfield has no premultiplied sum here, whose factor Python cannot read before PyTorch 2; "
-            "multiply before"
+            "nearfield needs PyTorch 2 for PREMUL_SUM, because Python cannot read its factor in earlier versions; "
+            "multiply the tensor first"
         )
     return (dense * state[1]).to(dense.dtype), engine.SUM
 
@@ -65,7 +65,7 @@ def dense_of(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor, or a copy without gaps. Raises ValueError for what is not in this machine's memory."""
     if not tensor.is_cpu or tensor.is_sparse:
         raise ValueError(
-            f"nearfield carries dense CPU tensors, not {tensor.layout} on {tensor.device}; "
+            f"nearfield serves dense CPU tensors, not {tensor.layout} on {tensor.device}; "
             "for others use another backend, such as nccl"
         )
     return tensor if tensor.is_contiguous() else tensor.contiguous()
@@ -76,7 +76,7 @@ def only(tensors: Tensors | torch.Tensor) -> torch.Tensor:
     if isinstance(tensors, torch.Tensor):
         return tensors
     if len(tensors) != 1:
-        raise ValueError(f"nearfield takes one tensor of a rank, not {len(tensors)}")
+        raise ValueError(f"nearfield takes one tensor from each rank, not {len(tensors)}")
     return tensors[0]
 
 

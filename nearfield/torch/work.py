@@ -77,6 +77,10 @@ class StartedCall(Work):
 
     def __init__(self, group: UnderWay, request: c_void_p, tensors: Any, after: Any = None) -> None:
         _init(self)
+        self._group = group
+        self._request: c_void_p | None = request
+        self._tensors = tensors  # of the caller: what result() gives
+        self._after = after  # what is to be done once it is done, with what it needs until then
         # C++ that waits for it holds no reference to this object, without which it would wait for ever (PyTorch 1.13).
         works = group._works
         while works and works[0]._waited:
@@ -84,10 +88,6 @@ class StartedCall(Work):
         works.append(self)
         if len(works) > _MANY:
             group._sweep()
-        self._group = group
-        self._request: c_void_p | None = request
-        self._tensors = tensors  # of the caller: what result() gives
-        self._after = after  # what is to be done once it is done, with what it needs until then
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Returns True once it is done. Raises RuntimeError for what has gone wrong, which names ranks that are missing."""

@@ -14,7 +14,7 @@ _nearfield() {
     plan) words="--ranks --machine --pairs --no-collectives --no-long --communicators --heap --windows --alloc-mem --job --json" ;;
     tune) words="--op --ranks --sizes --host --seconds --out" ;;
     report) words="--out" ;;
-    demo) words="--out --quick" ;;
+    demo) words="--out --full" ;;
     place) words="--machine --world --rankfile --node --json" ;;
     survey) words="--report --out --minutes --hosts --op --ranks" ;;
     *) words= ;;

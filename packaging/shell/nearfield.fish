@@ -1,19 +1,19 @@
-complete -c nearfield -n __fish_use_subcommand -a run -d 'run a launcher with Nearfield under its MPI programs'
-complete -c nearfield -n __fish_use_subcommand -a exec -d 'become a program with Nearfield, as one rank of a job'
-complete -c nearfield -n __fish_use_subcommand -a env -d 'print what `nearfield run` would set, for job scripts'
+complete -c nearfield -n __fish_use_subcommand -a run -d 'start a launcher and load Nearfield into its MPI programs'
+complete -c nearfield -n __fish_use_subcommand -a exec -d 'start a program with Nearfield, as one rank of a job'
+complete -c nearfield -n __fish_use_subcommand -a env -d 'print the variables that `nearfield run` sets, for job scripts'
 complete -c nearfield -n __fish_use_subcommand -a compare -d 'compare a command with and without Nearfield'
-complete -c nearfield -n __fish_use_subcommand -a stats -d 'sum up the statistics that ranks of jobs have written'
-complete -c nearfield -n __fish_use_subcommand -a check -d 'say whether programs would be served, and why not'
-complete -c nearfield -n __fish_use_subcommand -a info -d 'show the machine, ways of reaching memory, hosts'
-complete -c nearfield -n __fish_use_subcommand -a bench -d 'measure calls, plain and under Nearfield'
-complete -c nearfield -n __fish_use_subcommand -a model -d 'estimate what every algorithm costs, and which is chosen'
-complete -c nearfield -n __fish_use_subcommand -a explain -d 'explain which algorithm a call would take, and why'
-complete -c nearfield -n __fish_use_subcommand -a plan -d 'plan memory: what Nearfield takes, and where it should lie'
-complete -c nearfield -n __fish_use_subcommand -a tune -d 'measure the fastest algorithms, for NEARFIELD_CHOOSE=file'
-complete -c nearfield -n __fish_use_subcommand -a report -d 'write the page of a run again, from its JSON'
-complete -c nearfield -n __fish_use_subcommand -a demo -d 'show what five programs gain here, when, why and how safely'
+complete -c nearfield -n __fish_use_subcommand -a stats -d 'add up the statistics that the ranks of jobs have written'
+complete -c nearfield -n __fish_use_subcommand -a check -d 'say whether Nearfield would serve a program, and if not, why'
+complete -c nearfield -n __fish_use_subcommand -a info -d 'show the machine, ways of reaching memory, and MPIs found'
+complete -c nearfield -n __fish_use_subcommand -a bench -d 'measure MPI calls with and without Nearfield'
+complete -c nearfield -n __fish_use_subcommand -a model -d 'estimate the time of each algorithm, and show the choice'
+complete -c nearfield -n __fish_use_subcommand -a explain -d 'explain which algorithm a call would use, and why'
+complete -c nearfield -n __fish_use_subcommand -a plan -d 'calculate Nearfield's memory, and suggest where to place it'
+complete -c nearfield -n __fish_use_subcommand -a tune -d 'measure which algorithms are fastest, for NEARFIELD_CHOOSE=file'
+complete -c nearfield -n __fish_use_subcommand -a report -d 'write the page of a run again, from its JSON file'
+complete -c nearfield -n __fish_use_subcommand -a demo -d 'run five example programs and show what they gain'
 complete -c nearfield -n __fish_use_subcommand -a place -d 'suggest a CPU for each rank of a program that has run'
-complete -c nearfield -n __fish_use_subcommand -a survey -d 'survey a machine: distances and collectives'
+complete -c nearfield -n __fish_use_subcommand -a survey -d 'measure a machine: distances, messages, collectives'
 complete -c nearfield -n '__fish_seen_subcommand_from run' -l stats -l stats-file -l check -l log -l log-file -l algorithm -l heap -l report -l trace -l host
 complete -c nearfield -n '__fish_seen_subcommand_from exec' -l stats -l stats-file -l check -l log -l log-file -l algorithm -l heap
 complete -c nearfield -n '__fish_seen_subcommand_from env' -l csh -l stats -l stats-file -l check -l log -l log-file -l algorithm -l heap
@@ -27,6 +27,6 @@ complete -c nearfield -n '__fish_seen_subcommand_from explain' -l ranks -l bytes
 complete -c nearfield -n '__fish_seen_subcommand_from plan' -l ranks -l machine -l pairs -l no-collectives -l no-long -l communicators -l heap -l windows -l alloc-mem -l job -l json
 complete -c nearfield -n '__fish_seen_subcommand_from tune' -l op -l ranks -l sizes -l host -l seconds -l out
 complete -c nearfield -n '__fish_seen_subcommand_from report' -l out
-complete -c nearfield -n '__fish_seen_subcommand_from demo' -l out -l quick
+complete -c nearfield -n '__fish_seen_subcommand_from demo' -l out -l full
 complete -c nearfield -n '__fish_seen_subcommand_from place' -l machine -l world -l rankfile -l node -l json
 complete -c nearfield -n '__fish_seen_subcommand_from survey' -l report -l out -l minutes -l hosts -l op -l ranks

@@ -18,7 +18,7 @@ case $words[2] in
   plan) compadd -- --ranks --machine --pairs --no-collectives --no-long --communicators --heap --windows --alloc-mem --job --json ;;
   tune) compadd -- --op --ranks --sizes --host --seconds --out ;;
   report) compadd -- --out ;;
-  demo) compadd -- --out --quick ;;
+  demo) compadd -- --out --full ;;
   place) compadd -- --machine --world --rankfile --node --json ;;
   survey) compadd -- --report --out --minutes --hosts --op --ranks ;;
 esac

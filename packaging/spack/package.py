@@ -4,7 +4,7 @@ from spack.package import *
 
 
 class Nearfield(CMakePackage):
-    """Makes MPI fast inside a node: loaded under an unmodified MPI program and an unmodified MPI library, it runs their messages and
+    """Makes MPI faster inside a node: loaded under an unmodified MPI program and an unmodified MPI library, it runs their messages and
     collectives between ranks of a node through shared memory."""
 
     homepage = "https://nearfield.example.org"

@@ -332,7 +332,7 @@ TEST(Errors, SayWhatIsAllowed) {
                         HOLDS(nf_allreduce(group, &x, &y, 1, NF_INT32, nf_op(-1), nullptr) == NF_INVALID);
                         HOLDS(nf_allreduce(group, nullptr, &y, 1, NF_INT32, NF_SUM, nullptr) == NF_INVALID);
                         HOLDS(nf_broadcast(group, &x, 1, NF_INT32, 2, nullptr) == NF_INVALID);
-                        HOLDS(std::string(nf_error_text()) == "the root 2 is no rank of a group of 2");
+                        HOLDS(std::string(nf_error_text()) == "the root 2 is not a rank of a group of 2");
                         HOLDS(nf_send(group, &x, 4, 0, -1, nullptr) == NF_INVALID);
                         HOLDS(nf_barrier(nullptr, nullptr) == NF_INVALID);
                         HOLDS(nf_set_timeout(group, -1) == NF_INVALID);

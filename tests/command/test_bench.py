@@ -161,7 +161,7 @@ def test_neighbours_run_beside_and_end(kind: str) -> None:
         else:
             pytest.fail("a neighbour does nothing")
     assert not set(neighbours) & set(running(kind))
-    with pytest.raises(ValueError, match="has ended before"), Beside(1, kind).running() as (pid,):
+    with pytest.raises(ValueError, match="ended before"), Beside(1, kind).running() as (pid,):
         os.kill(pid, signal.SIGKILL)
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
@@ -202,11 +202,11 @@ def test_bench_says_what_it_does_not_measure_of_windows() -> None:
     for arguments, word in (
         (("--window", "own"), "there is no kind of window own; there are create, allocate, shared, dynamic"),
         (("--target", "all"), "there is no target all"),
-        (("--buffers", "cold"), "not cold"),
+        (("--buffers", "cold"), "without cold buffers"),
         (("--buffers", "hot"), "there is no kind of buffers hot"),
-        (("--beside", "1,gpu"), "there is no kind of neighbour gpu; there are cpu, memory, waking"),
+        (("--beside", "1,gpu"), "--beside knows no kind gpu; the kinds are cpu, memory, waking"),
         (("--beside", "cpu"), "N or N,kind"),
-        (("--short", "20"), "in the long run"),
+        (("--short", "20"), "without --short"),
     ):
         done = nearfield("bench", "--op", "put", *arguments)
         assert done.returncode == 2 and word in " ".join(done.stderr.split()), done.stderr
@@ -250,8 +250,8 @@ def test_loops_of_other_benchmarks(tmp_path: Path) -> None:
     of = {(row["op"], row["loop"]): row["iterations"] for row in rows}
     assert of["ibarrier", "imb"] >= of["bcast", "osu"] >= 2
     for arguments, word in (
-        (("--op", "put", "--loop", "imb"), "by our own loop"),
-        (("--op", "bcast", "--loop", "imb", "--short", "20"), "no short loops"),
+        (("--op", "put", "--loop", "imb"), "by `--loop own` only"),
+        (("--op", "bcast", "--loop", "imb", "--short", "20"), "have no short form"),
         (("--op", "bcast", "--loop", "omb"), "there is no loop omb; there are own, imb, imb-sync, osu"),
     ):
         done = nearfield("bench", *arguments)

@@ -146,7 +146,7 @@ def test_explain_knows_nodes() -> None:
             assert row["ns"] == pytest.approx(row["before"] + row["network"] + row["after"], rel=0.01)
     small = nearfield(*arguments[:-4], "--bytes", "8", "--ranks-per-node", "2").stdout
     assert " of it on the network and " in small and "network: " in small
-    assert "the host carries it" in nearfield("explain", "scan", "--nodes", "2").stdout
+    assert "the host serves it" in nearfield("explain", "scan", "--nodes", "2").stdout
 
 
 def test_tune_writes_what_explain_and_ranks_read(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_partners_come_near_and_the_gain_is_the_models(tmp_path: Path, machine: 
 @pytest.mark.parametrize(
     ("world", "words", "why"),
     [
-        ({"sent": []}, (), "every order is as good"),
-        ({"size": 5}, (), "5 ranks have no CPU each: there are 4"),
+        ({"sent": []}, (), "every order is equally good"),
+        ({"size": 5}, (), "there are 5 ranks and only 4 CPUs"),
         ({"ranks": [{"rank": n, "host": str(n)} for n in range(4)]}, (), "4 nodes"),
         ({}, ("--world", "2"), "no number 2"),
     ],

@@ -80,7 +80,7 @@ def test_what_cannot_be_written_at_the_end_is_kept(tmp_path: Path) -> None:
     done = nearfield("run", "--report", str(page), "--host", "mpich", "sh", "-c", job)
     assert done.returncode == 5, done.stderr
     assert f"cannot write {tmp_path}/page.json: Is a directory" in done.stderr and "start" not in done.stderr
-    kept = Path(done.stderr.rpartition("kept in ")[2].strip())
+    kept = Path(done.stderr.rpartition("stay in ")[2].strip())
     assert kept.parent == tmp_path and len(list(kept.glob("*.json"))) == 2
 
 
@@ -89,7 +89,7 @@ def test_a_job_that_is_killed_at_once_is_known_but_has_no_trace(tmp_path: Path) 
     options = ("run", "--report", str(page), "--trace", str(trace), "--host", "mpich", *launcher("mpich", 2))
     done = nearfield(*options, program, "dies")
     assert "no trace" in done.stderr and not trace.exists(), done.stderr
-    check_page(page, "did not end by itself")
+    check_page(page, "was killed")
 
 
 def test_a_program_without_mpi_has_no_report(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_launcher_that_is_killed_is_reported(tmp_path: Path) -> None:
     assert job.returncode != 0
     (world,) = json.loads(page.with_suffix(".json").read_text())["worlds"]
     assert total([row for row in world["rows"] if row["site"].startswith("sums")], "calls") > 20, errors
-    check_page(page, "did not end by itself")
+    check_page(page, "was killed")
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_a_launcher_that_is_killed_is_reported(tmp_path: Path) -> None:
         (["run", "--report", "page.pdf", "true"], "ends in .html"),
         (["run", "--report", "/nowhere/page.html", "true"], "cannot write"),
         (["run", "--report", "docs/", "true"], "ends in .html"),
-        (["run", "--report", "page.html", "--trace", "./page.json", "true"], "to the same file"),
-        (["run", "--report", "page.html", "--trace", "page.html", "true"], "to the same file"),
+        (["run", "--report", "page.html", "--trace", "./page.json", "true"], "to this file"),
+        (["run", "--report", "page.html", "--trace", "page.html", "true"], "to this file"),
         (["run", "--trace", "docs", "true"], "cannot write docs: Is a directory"),
         (["report", "."], "cannot read"),
         (["bench", "--json", "/nowhere/rows.json"], "cannot write /nowhere/rows.json: there is no directory"),
@@ -151,7 +151,7 @@ def test_a_launcher_that_is_killed_is_reported(tmp_path: Path) -> None:
         (["run", "--report", "page.html", "/nonexistent/launcher"], "cannot start"),
         (["run", "--report"], "--report: expected one argument"),
         (["report", "/nonexistent.json"], "cannot read"),
-        (["report", "README.md"], "is no JSON"),
+        (["report", "README.md"], "is not JSON"),
         (["report", "CMakePresets.json"], "was not written by"),
     ],
 )

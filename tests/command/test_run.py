@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.command.test_check import EMPTY, build
 from tests.mpi.jobs import HOSTS, Completed, compile_c, hosts, kill_tree
 
 SAYS = "nearfield run: "
-NOBODY = "no process of this node came through MPI_Init"
+NOBODY = "no process of this node completed MPI_Init"
 
 
 def speaking(command: list[str], **env: str) -> Completed:
@@ -68,14 +69,14 @@ def test_nothing_is_said_where_ranks_are_served(host: str) -> None:
 def test_it_says_that_it_was_switched_off(host: str) -> None:
     job = run_job(host, 2, [compile_c(host, "several.c"), "plain"], NEARFIELD="off")
     assert job.returncode == 0 and "good" in job.stdout, job.text
-    assert f"{SAYS}in 2 processes nothing was served: NEARFIELD=off" in job.stderr, job.stderr
+    assert f"{SAYS}Nearfield served nothing in 2 processes: NEARFIELD=off" in job.stderr, job.stderr
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_it_says_that_each_rank_is_alone_on_its_node(host: str) -> None:
     text = 'export NEARFIELD_NODE=n${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; exec "$0" plain'
     job = run_job(host, 2, ["sh", "-c", text, compile_c(host, "several.c")])
-    assert "in 2 processes nothing was served" in job.stderr and "several nodes" in job.stderr, job.text
+    assert "Nearfield served nothing in 2 processes" in job.stderr and "several nodes" in job.stderr, job.text
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
@@ -94,7 +95,7 @@ def test_of_a_program_that_is_static_it_says_so(tmp_path: Path) -> None:
     program = build(tmp_path, EMPTY, "-static")
     job = run_job("mpich", 2, [program])
     assert job.returncode == 0 and NOBODY in job.stderr, job.text
-    assert f"\n  {program}: not served: it is statically linked" in job.stderr, job.stderr
+    assert f"\n  {program}: not served: it is linked statically" in job.stderr, job.stderr
     assert "mpiexec:" not in job.stderr
     assert "other nodes" in job.stderr
 
@@ -116,6 +117,15 @@ def test_of_a_job_that_fails_it_says_the_exit_status(host: str, ends: str, statu
     assert "linked with no MPI" not in job.stderr  # neither the launcher nor the shell is to blame
     alone = speaking([COMMAND, "run", "sh", "-c", ends])
     assert f"exit status {status}, and {NOBODY}" in alone.stderr, alone.stderr
+
+
+def test_a_launcher_has_no_children_but_its_own() -> None:
+    # As strace, which ends when it has none of any kind.
+    text = (
+        "import os\ntry: os.waitpid(-1, 0x40000000)\nexcept ChildProcessError: print('childless')"  # __WALL
+    )
+    done = speaking([COMMAND, "run", sys.executable, "-c", text])
+    assert done.stdout == "childless\n", done.text
 
 
 def test_a_program_in_the_path_is_judged_not_its_launcher() -> None:

@@ -104,11 +104,11 @@ def test_a_survey_ends_goes_on_and_is_shown(tmp_path: Path) -> None:
     begun = time.monotonic()
     first, said = surveyed(out, *words, "--minutes", "0.02")
     assert time.monotonic() - begun < 60  # no step begins after 1.2 s; one that has begun may take some more
-    assert first["missing"] and "steps are not done" in said and "minutes left" in said
+    assert first["missing"] and "steps are missing" in said and "minutes left" in said
     done = set(first["steps"])
     stamps = {path: path.stat().st_mtime_ns for path in (out / "steps").iterdir()}
     second, said = surveyed(out, *words, "--minutes", "0.1")
-    assert "goes on" in said and done < set(second["steps"])
+    assert "continues the survey" in said and done < set(second["steps"])
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     (path,) = out.glob("*.zip")
     with zipfile.ZipFile(path) as packed:

@@ -67,10 +67,12 @@ TEST(Calibration, EndsForBothWhereTheLineIsAll) {
     bool answered = false;
     for (int i = 0; i < 50 && !answered; ++i) {
       Calibration::ControlBlock words{};
-      std::vector<std::byte> array(Calibration::array_bytes), rooms(8 * Calibration::array_bytes);
+      std::vector<std::byte> memory(9 * Calibration::piece);
       bool ended = false;
-      std::thread other([&] { ended = Calibration{words, array.data(), rooms}.second(); });
-      const auto found = Calibration{words, array.data(), rooms}.first([&](double) { return bytes; });
+      std::thread other([&] { ended = Calibration(words, memory.data()).second(); });
+      const auto found = Calibration(words, memory.data()).first([&](double) {
+        return bytes ? std::span(memory) : std::span<std::byte>();
+      });
       other.join();
       answered = found.has_value();
       EXPECT_TRUE(ended || !answered);

@@ -237,8 +237,9 @@ TEST(Fuzzing, RecordsOfOthers) {
           good = false;
         } catch (const team::Died& error) {
           m.abandon(r);
-          good = std::string(error.what()).find("(rank 1 of those on this node) has written what is no message") !=
-                 std::string::npos;
+          good =
+              std::string(error.what())
+                  .find("(rank 1 of those on this node) has written data that are not a message") != std::string::npos;
         }
       }
       bootstrap.meet();

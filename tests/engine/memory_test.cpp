@@ -392,15 +392,15 @@ TEST_F(FakeRoot, SessionsAreSchedulingGroupsOnlyBelowTheRootControlGroup) {
 TEST_F(FakeRoot, CachesAndPackagesAreSharedWhereAllOurCpusAreInThem) {
   Cpus cpus{};
   cpus.allowed.bits.set(9);
-  EXPECT_EQ(shared_cache(cpus, root_), -1);
+  EXPECT_EQ(read_caches(cpus, root_).shared_by(cpus), -1);
   EXPECT_EQ(shared_package(cpus, root_), -1);
   write("sys/devices/system/cpu/cpu9/cache/index0/shared_cpu_list", "9\n");
   write("sys/devices/system/cpu/cpu9/cache/index1/shared_cpu_list", "8-11,72-75\n");
   write("sys/devices/system/cpu/cpu9/topology/core_siblings_list", "0-63\n");
-  EXPECT_EQ(shared_cache(cpus, root_), 8);
+  EXPECT_EQ(read_caches(cpus, root_).shared_by(cpus), 8);
   EXPECT_EQ(shared_package(cpus, root_), 0);
   cpus.allowed.bits.set(12);
-  EXPECT_EQ(shared_cache(cpus, root_), -1);
+  EXPECT_EQ(read_caches(cpus, root_).shared_by(cpus), -1);
   EXPECT_EQ(shared_package(cpus, root_), 0);
   cpus.allowed.bits.set(64);
   EXPECT_EQ(shared_package(cpus, root_), -1);

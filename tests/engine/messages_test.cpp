@@ -439,6 +439,17 @@ TEST(Messages, OfClosedContextsEnd) {
       m.wait(each);
       good &= each.error == ErrorKind::none;
     }
+    bootstrap.meet();
+    if (rank == 0) {  // more than peers can be told of
+      Request last;
+      prepare(last, false, 1, 3, memory.data(), 8);
+      last.envelope.context = 100;
+      m.start(last);
+      for (std::uint64_t i = 0; i < team::ProcessHeader::most_closed; ++i) m.close(1000 + i);
+      m.close(100);
+      good &= ends(last);
+    }
+    bootstrap.meet();
     return good;
   };
   EXPECT_EQ(pair(body), 0);
@@ -525,6 +536,45 @@ TEST(Messages, ALongerMessageThanItsReceiveIsTruncated) {
                                      memory[bytes / 2 - 1] == std::byte{0} && memory[bytes / 2] == std::byte{1});
               }),
               0);
+}
+
+// The question for the message finds no room at first, and other sends wait for room before it.
+TEST(Messages, ASendIsCancelledOnceThereIsRoomForTheQuestion) {
+  EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
+              constexpr int many = 500;
+              std::vector<std::byte> memory(1 << 20);
+              bool good = true;
+              if (rank == 0) {
+                Request cancelled;
+                std::vector<Request> others(many);
+                prepare(cancelled, true, 1, 1, memory.data(), memory.size());
+                cancelled.mode = Mode::synchronous;
+                m.start(cancelled);
+                for (Request& each : others) {
+                  prepare(each, true, 1, 2, memory.data(), 1024);
+                  m.start(each);
+                }
+                m.cancel(cancelled);
+                good = !cancelled.complete();
+                bootstrap.meet();
+                for (Request& each : others) m.wait(each);
+                m.wait(cancelled);
+                good &= cancelled.cancelled;
+              } else {
+                bootstrap.meet();
+                for (int i = 0; i < many; ++i) {
+                  Request r;
+                  prepare(r, false, 0, 2, memory.data(), 1024);
+                  m.start(r);
+                  m.wait(r);
+                }
+                m.wait_until([&] { return m.sends_pending() == false && !m.oldest_unexpected(); },
+                             [](int) { return false; }, nullptr, "waiting in a test");
+              }
+              bootstrap.meet();
+              return good;
+            }),
+            0);
 }
 
 TEST(Messages, SendsAreCancelledOnlyBeforeTheyAreMatched) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include "engine/choosing/queued_call.hpp"
 #include "engine/machine/spare_cpus.hpp"
+#include "engine/messages/edges.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::messages {
@@ -104,6 +106,98 @@ TEST(InHost, GoesOnWithWhatIsUnderWay) {
                   bootstrap.meet();
                   thread.stop();
                   return good;
+                }),
+            0);
+}
+
+// As the creation of a team does.
+struct Talker final : fibers::Lane {
+  explicit Talker(Messenger& messenger, int rank) : messenger(messenger), rank(rank) {}
+  static constexpr int rounds = 20000, each = 20;
+  void run() override {
+    constexpr int members[] = {0, 1};
+    for (int round = 0; round < rounds; ++round) {
+      Edges edges({messenger, members, rank, 7});
+      int ours[each], theirs[each];
+      for (int i = 0; i < each; ++i) {
+        ours[i] = round + i;
+        edges.sends.push_back({1 - rank, i, {reinterpret_cast<std::byte*>(&ours[i]), 4, {}}});
+        edges.receives.push_back({1 - rank, i, {reinterpret_cast<std::byte*>(&theirs[i]), 4, {}}});
+      }
+      edges.prepare(true);
+      begun = round + 1;
+      edges.start();
+      while (!edges.complete()) fiber->suspend();
+      good &= std::ranges::equal(ours, theirs);
+    }
+  }
+  Messenger& messenger;
+  const int rank;
+  bool good = true;
+  std::atomic<int> begun{0};
+};
+
+// The thread may have begun to run a body when the rank comes back, and both use the messenger.
+TEST(InHost, RunsBodiesThatSendMessagesWhileTheRankComesBack) {
+  EXPECT_EQ(run(2,
+                [](Messenger& messenger, PageBootstrap& bootstrap, int rank) {
+                  auto& thread = thread_of(messenger);
+                  auto& runner = messenger.process().runner();
+                  Talker talker(messenger, rank);
+                  {
+                    const std::lock_guard lock(runner.mutex());
+                    runner.start(talker);
+                  }
+                  bool good = true;
+                  for (int i = 0; i < Talker::rounds; ++i) {
+                    good &= thread.enter_host();
+                    for (const int before = talker.begun; talker.begun == before && before < Talker::rounds;) yield();
+                    thread.leave_host();
+                    good &= transfer(messenger, rank == 1, i, 100);
+                  }
+                  good &= thread.enter_host();
+                  while (runner.busy()) yield();
+                  bootstrap.meet();
+                  thread.leave_host();
+                  thread.stop();
+                  return good && talker.good;
+                }),
+            0);
+}
+
+// A second thread of the program waits meanwhile, sleeps, and then computes: peers still ring the progress thread.
+// Without that each round takes the second that it sleeps.
+TEST(InHost, IsRungAfterAnotherThreadHasSlept) {
+  constexpr int rounds = 12, messages = 3000;
+  EXPECT_EQ(run(2,
+                [](Messenger& messenger, PageBootstrap& bootstrap, int rank) {
+                  auto& thread = thread_of(messenger);
+                  messenger.set_threaded();
+                  bool good = true;
+                  const std::uint64_t start = waiting::nanoseconds();
+                  for (int round = 0; round < rounds; ++round) {
+                    if (rank == 0) {
+                      std::thread in_host([&] {
+                        good &= thread.enter_host();
+                        bootstrap.meet();
+                        bootstrap.meet();
+                        thread.leave_host();
+                      });
+                      usleep(1000);
+                      const std::uint64_t end = waiting::nanoseconds() + 5'000'000;
+                      messenger.wait_until([&] { return waiting::nanoseconds() > end; }, [](int) { return false; },
+                                           nullptr, "waiting in a test");
+                      in_host.join();
+                    } else {
+                      bootstrap.meet();
+                      usleep(20'000);
+                    }
+                    for (int i = 0; i < messages; ++i) good &= transfer(messenger, rank == 1, i, 1000);
+                    if (rank == 1) bootstrap.meet();
+                  }
+                  bootstrap.meet();
+                  thread.stop();
+                  return good && waiting::nanoseconds() - start < rounds * std::uint64_t{500'000'000};
                 }),
             0);
 }

@@ -3,10 +3,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "engine/reducing/fold.hpp"
+#include "engine/reducing/halves.hpp"
+#include "engine/reducing/wide.hpp"
 
 namespace nearfield::reducing {
 namespace {
@@ -60,6 +63,45 @@ TEST(Fold, VectorKernelsEqualPlainOnes) {
     }
     EXPECT_GT(compared, 50);
   }
+}
+
+// Into the first operand and another array at once. Some elements overflow, are infinite or no number.
+template <class T>
+void expect_one_rounding(Op op, Type type, unsigned skip, std::size_t count, std::size_t inputs) {
+  constexpr float infinity = std::numeric_limits<float>::infinity(),
+                  special[] = {infinity, -infinity, 60000, 1e-7f, std::numeric_limits<float>::quiet_NaN()};
+  std::vector<std::vector<T>> given(inputs, std::vector<T>(count));
+  std::mt19937 engine(std::uint32_t(count + inputs));
+  for (auto& each : given)
+    for (T& element : each)
+      element = narrowed<T>(engine() % 16 ? float(int(engine() % 2000)) / 64 - 15 : special[engine() % 5]);
+  std::vector<T> expected(count), got[] = {given[0], std::vector<T>(count)};
+  for (std::size_t i = 0; i < count; ++i) {
+    float value = float(given[0][i]);
+    for (std::size_t k = 1; k < inputs; ++k)
+      value = op == Op::sum ? value + float(given[k][i]) : value * float(given[k][i]);
+    expected[i] = narrowed<T>(value);
+  }
+  std::vector<const void*> in;
+  for (const auto& each : given) in.push_back(in.empty() ? got[0].data() : each.data());
+  void* out[] = {got[0].data(), got[1].data()};
+  wide_fold(op, type, skip)(out, 2, in.data(), inputs, count);
+  for (const auto& each : got)
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool both = std::isnan(float(expected[i])) && std::isnan(float(each[i]));  // of any sign
+      ASSERT_TRUE(both || std::memcmp(&each[i], &expected[i], sizeof(T)) == 0)
+          << name(type) << ", " << i << " of " << count;
+    }
+}
+
+TEST(WideFold, RoundsOnceByEveryInstructionSet) {
+  for (unsigned skip = 0; skip == 0 || wide_fold(Op::sum, Type::bf16, skip); ++skip)
+    for (const Op op : {Op::sum, Op::prod})
+      for (const std::size_t count : {1, 17, 511, 513, 2000})
+        for (const std::size_t inputs : {1, 2, 3, 9}) {
+          expect_one_rounding<Bfloat16>(op, Type::bf16, skip, count, inputs);
+          expect_one_rounding<Float16>(op, Type::f16, skip, count, inputs);
+        }
 }
 
 TEST(Fold, TakesOperandsFromLeftToRight) {

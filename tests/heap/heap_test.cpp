@@ -1,6 +1,7 @@
 // The shared heap under this very program: its allocation functions are linked in, so gtest runs on it as well.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -289,6 +290,40 @@ TEST(Fork, WorksWhileThreadsAllocate) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(bad, 0);
   forking = false;
+}
+
+// They are no cancellation points, and who is cancelled leaves no lock behind.
+TEST(Allocations, DoNotEndAThreadThatIsToBeCancelled) {
+  pthread_t thread;
+  const auto allocate = [](void*) -> void* {
+    pthread_cancel(pthread_self());
+    for (int round = 0; round < 20; ++round) {
+      void* blocks[8];
+      for (void*& block : blocks) std::memset(block = std::malloc(16 << 20), 1, 16 << 20);
+      for (void* block : blocks) std::free(block);
+      const pid_t child = fork();
+      if (child == 0) _exit(0);
+      syscall(SYS_wait4, child, nullptr, 0, nullptr);  // waitpid is a cancellation point
+    }
+    return nullptr;
+  };
+  ASSERT_EQ(0, pthread_create(&thread, nullptr, allocate, nullptr));
+  void* result = nullptr;
+  ASSERT_EQ(0, pthread_join(thread, &result));
+  EXPECT_EQ(result, nullptr);
+  std::free(std::malloc(1 << 20));
+}
+
+// What it writes to descriptors that it has closed must not go into the heap.
+TEST(Fork, LeavesStandardDescriptorsToTheChild) {
+  EXPECT_TRUE(child_succeeds([] {
+    for (const int fd : {0, 1, 2}) close(fd);
+    auto* const block = static_cast<char*>(std::malloc(1 << 20));
+    std::memset(block, 'a', 1 << 20);
+    bool good = true;
+    for (const int fd : {0, 1, 2}) good &= write(fd, "x", 1) == -1;
+    return good && block[0] == 'a';
+  }));
 }
 
 }  // namespace

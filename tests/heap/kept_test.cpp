@@ -1,5 +1,6 @@
 // Memory that must stay the parent's own at a fork (heap/kept.hpp): what a device or the kernel sees afterwards, and
 // what children do.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -194,6 +195,19 @@ TEST(Kept, AForkNeedsNoDescriptor) {
   EXPECT_TRUE(child_succeeds([&] { return block.at[5] == 'a'; }));
   for (const int fd : taken) close(fd);
   setrlimit(RLIMIT_NOFILE, &before);
+}
+
+// As UCX loads its plugins: the function behind ours is in the scope of the library alone.
+TEST(Kept, RegistrationsReachALibraryThatIsLoadedPrivately) {
+  const Block block;
+  void* const library = dlopen(PRIVATE_REGISTRATIONS, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(library) << dlerror();
+  const auto registers = reinterpret_cast<void* (*)(void*, std::size_t)>(dlsym(library, "register_privately"));
+  int* const count = static_cast<int*>(dlsym(library, "privately_registered"));
+  EXPECT_EQ(count, registers(block.at, block.bytes));
+  EXPECT_EQ(1, *count);
+  ibv_dereg_mr(count);
+  dlclose(library);
 }
 
 }  // namespace

@@ -96,4 +96,4 @@ def test_a_file_that_cannot_be_used_is_an_error(tmp_path: Path, text: str | None
     env = {"NEARFIELD_CHOOSE": "file", "NEARFIELD_TUNED": str(tuned)}
     job = launch("mpich", 2, [python_of("mpich"), "-c", PROGRAM, "1"], env=env)
     assert job.returncode != 0
-    assert complaint in job.text and "cannot be honoured" in job.text, job.text[-2000:]
+    assert complaint in job.text and "is not valid" in job.text, job.text[-2000:]

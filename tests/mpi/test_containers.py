@@ -152,7 +152,7 @@ def test_a_job_is_served(name: str, host: str) -> None:
 
 @pytest.mark.parametrize(("name", "host"), cases(fail=True))
 def test_what_fails_is_the_hosts(name: str, host: str) -> None:
-    """Its start, or memory of its own. Where one of these begins to work, running.md and CONTAINERS have to be told."""
+    """Its start, or memory of its own. Where one of these begins to work, docs/user/containers.md and CONTAINERS have to be told."""
     for nearfield in (False, True):
         assert "good" not in contained(name, host, nearfield, timeout=10).stdout, f"nearfield: {nearfield}"
 

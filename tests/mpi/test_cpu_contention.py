@@ -57,7 +57,8 @@ def test_a_neighbour_is_noticed_and_told(host: str) -> None:
     (outcome,) = good_scenarios(host, 2, "contention_noticed", env=env)
     text = outcome.job.stderr
     assert re.search(
-        r"others want the CPUs of this process: its waits sleep \(contention so far: \d+ times", text
+        r"other processes compete for the CPUs of this process, so its waits sleep \(contention so far: \d+ times",
+        text,
     )
     assert any(
         rank.counts["contention"] > 0 and rank.counts["contention_seconds"] > 0

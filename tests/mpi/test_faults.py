@@ -144,8 +144,8 @@ def test_a_stall_is_reported_once() -> None:
         ("lengths", ["32 bytes", "24 bytes"]),
         ("operators", ["sum", "max"]),
         ("collectives", ["bcast", "barrier"]),
-        ("parts", ["parted otherwise"]),
-        ("combined parts", ["parted otherwise"]),
+        ("parts", ["with other lengths for single ranks"]),
+        ("combined parts", ["with other lengths for single ranks"]),
     ],
 )
 def test_different_calls_are_named(what: str, names: list[str]) -> None:

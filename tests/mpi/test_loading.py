@@ -21,6 +21,7 @@ from tests.mpi.jobs import (
     SCRATCH,
     STANDARD,
     Completed,
+    Served,
     carried,
     command,
     compile_c,
@@ -308,6 +309,28 @@ def test_plugins_that_bring_their_mpi_and_prefer_it_are_served(host: str) -> Non
     plugin = compile_c(host, "two_mpis.c", "-shared", "-fPIC", "-DPLUGIN")
     job = launch(host, 2, [opener(), "libm.so.6", plugin, "deep"], served=EVERYTHING)
     assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
+
+
+def wrapped(host: str, how: str, served: Served) -> Completed:
+    """Runs a program that knows MPI by a wrapper's table alone, as those do that use MPItrampoline."""
+    wrapper = compile_c(host, "wrapper.c", "-shared", "-fPIC", "-DPLUGIN", "-Wno-int-to-pointer-cast")
+    program = compiled("wrapper", (str(PROGRAMS / "wrapper.c"), "-ldl"))
+    job = launch(host, 2, [program, wrapper, how], served=served)
+    assert job.stdout == "good\n", job.text
+    return job
+
+
+@pytest.mark.parametrize("how", ["deep", "global"])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_an_mpi_behind_a_wrapper_s_table_is_served(host: str, how: str) -> None:
+    job = wrapped(host, how, EVERYTHING)
+    assert carried(job, "allreduce") == 100, job.text
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_an_mpi_in_a_namespace_of_its_own_works_without_nearfield(host: str) -> None:
+    # dlmopen gives it another C library, whose loader's scope does not have what is preloaded.
+    wrapped(host, "apart", NOTHING)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))

@@ -35,7 +35,7 @@ def test_the_first_rank_says_once_what_it_runs_on(host: str) -> None:
     said = lines[0]
     assert said["host"].startswith({"mpich": "MPICH 5", "openmpi": "Open MPI v5"}[host])
     assert Path(said["path"]).resolve() == HOSTS[host].library.resolve()
-    assert (said["ranks"], said["near"], said["messages"]) == ("3", "3", "carried")
+    assert (said["ranks"], said["near"], said["messages"]) == ("3", "3", "served")
     assert said["reach"].startswith("mapped") and said["reach"].endswith("copy buffers")
     assert said["heap"] == ("the program's own" if SANITIZED else "shared")
 

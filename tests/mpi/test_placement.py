@@ -50,7 +50,7 @@ def test_hints(host: str) -> None:
     for hints, outcome in expected.items():
         assert f"{hints}: {outcome}\n" in job.stdout, job.text[-3000:]
     assert f"this process has no NUMA node {ABSENT}" in job.stderr, job.stderr[-3000:]
-    assert "`quick` is no word of a placement" in job.stderr, job.stderr[-3000:]
+    assert "`quick` is not a word of a placement" in job.stderr, job.stderr[-3000:]
     asked, there, elsewhere, unknown = counted(job)["alloc-mem"]
     assert asked == 4 * (3 << 20), "what fails, what has no such hint and what the host serves does not count"
     assert asked == there + elsewhere + unknown
@@ -83,7 +83,7 @@ def test_nothing_is_placed_or_loaded_without_a_wish() -> None:
     [
         (f"fastboxes:{ABSENT},forced", f"this process has no NUMA node {ABSENT}"),
         (f"heap:{ABSENT},forced", f"this process has no NUMA node {ABSENT}"),
-        ("fastboxes:quick", "`quick` is no word of a placement"),
+        ("fastboxes:quick", "`quick` is not a word of a placement"),
         ("boxes:local", "`boxes` is not one of all, fastboxes"),
     ],
 )
@@ -91,7 +91,7 @@ def test_nothing_is_placed_or_loaded_without_a_wish() -> None:
 def test_a_setting_that_cannot_be_honoured_ends_the_job(host: str, wish: str, why: str) -> None:
     job = run(host, [], NEARFIELD_MEMORY=wish)
     assert job.returncode != 0 and not job.timed_out, job.text[-3000:]
-    assert "a setting cannot be honoured" in job.stderr and why in job.stderr, job.stderr[-3000:]
+    assert "a setting is not valid" in job.stderr and why in job.stderr, job.stderr[-3000:]
 
 
 def test_nodes_that_the_kernel_does_not_have_fall_back() -> None:

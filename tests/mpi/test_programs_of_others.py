@@ -12,6 +12,7 @@ import pytest
 
 from nearfield.libraries import with_nearfield
 from tests.mpi.jobs import SANITIZED
+from tests.selection import FULL
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="the heap stays out of programs with a sanitizer")
 
@@ -84,7 +85,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return at
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+# apt-get takes longest, and does with its lists what apt-cache does.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[FULL] * (name == "apt-get")) for name in PROGRAMS]
+)
 def test_they_run_as_without(place: Path, name: str) -> None:
     words = PROGRAMS[name]
     if not shutil.which(place / words[0] if words[0].startswith(".") else words[0]):

@@ -95,7 +95,7 @@ def test_without_a_thread_all_goes_on_by_calls() -> None:
     }
     job = with_thread("mpich", 2, "allreduce", env)
     assert "early" not in times(job), job.text[-3000:]
-    assert job.stderr.count("no thread can be had") == 2, job.text
+    assert job.stderr.count("the thread could not be started") == 2, job.text
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

@@ -117,7 +117,7 @@ def test_a_part_that_is_cut_is_told_with_its_rank_and_both_lengths(
     job = launch(host, 3, [python_of(host), "-c", CUTS, what, handler], env=AT_ONCE, served=UNKNOWN)
     function = "MPI_Wait" if what == "Igatherv" else f"MPI_{what}"
     # mpi4py calls functions of large counts where the host has them.
-    said = rf"nearfield: .*{function}(_c)?: rank 1 has 48 bytes, of which this rank expects 40\n"
+    said = rf"nearfield: .*{function}(_c)?: rank 1 has 48 bytes, but this rank expects 40\n"
     assert re.search(said, job.stderr), job.text
     assert not re.search(rf"nearfield: .*{function}(_c)?: Message truncated", job.stderr), job.text
     if handler == "ERRORS_RETURN":

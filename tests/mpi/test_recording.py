@@ -241,8 +241,8 @@ os.waitpid(child, 0)
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        ({"NEARFIELD_TRACE": "/tmp/all"}, r"NEARFIELD_TRACE=/tmp/all.*neither %r nor %p"),
-        ({"NEARFIELD_TRACE": "/tmp/%r%x"}, r"behind % is r, p, h or %"),
+        ({"NEARFIELD_TRACE": "/tmp/all"}, r"NEARFIELD_TRACE=/tmp/all.*without %r or %p"),
+        ({"NEARFIELD_TRACE": "/tmp/%r%x"}, r"after % write r, p, h or %"),
         ({"NEARFIELD_RECORD": "/proc/none"}, r"cannot be written to /proc/none"),
     ],
 )

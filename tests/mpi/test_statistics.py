@@ -33,7 +33,7 @@ nearfield: rank 0 of 2
   always the host's                  calls       seconds
   MPI_Comm_dup                           1 *
   memory                            in_use  in_use_at_most         asked        placed     elsewhere       unknown
-  messages_by_the_queue                       1  messages and control records sent through the receiver's queue
+  messages_by_the_queue                       1  messages and control records that this rank sent through the receiver's queue
   ranks_of_the_node                           2  ranks that Nearfield's messages reach
   windows                                     1  windows that Nearfield serves
 """
@@ -106,8 +106,8 @@ def test_a_rank_that_cannot_write_says_so_once_and_the_job_goes_on(host: str, tm
 @pytest.mark.parametrize(
     ("pattern", "why"),
     [
-        ("statistics.json", "neither %r nor %p is there, so all ranks would write one file"),
-        ("%q.json", "behind % is r, p, h or %"),
+        ("statistics.json", "without %r or %p all ranks would write one file"),
+        ("%q.json", "after % write r, p, h or %"),
     ],
 )
 def test_a_pattern_that_is_none_is_an_error(pattern: str, why: str) -> None:
@@ -120,5 +120,5 @@ def test_files_that_hold_none_are_told(tmp_path: Path) -> None:
         read_statistics(tmp_path)
     for text in ("", "[]", "{}", '{"rank": 0'):
         (tmp_path / "0.json").write_text(text)
-        with pytest.raises(ValueError, match=r"0\.json has no statistics of Nearfield"):
+        with pytest.raises(ValueError, match=r"0\.json is not a file that NEARFIELD_STATS_FILE has written"):
             read_statistics(tmp_path)

@@ -108,7 +108,7 @@ def test_libraries_of_different_versions_leave_each_other_alone(prefix: Path, tm
     other = __version__[:-1] + chr(ord(__version__[-1]) ^ 1)
     for changed, says in (
         ("libnearfield-mpich.so", "the host MPI serves every call"),
-        ("libnearfield-heap.so", "peers do not map its memory"),
+        ("libnearfield-heap.so", "peers do not map the memory of this heap"),
     ):
         place = tmp_path / changed / "lib"
         place.mkdir(parents=True)

@@ -123,7 +123,11 @@ def test_its_command_finds_everything_in_the_package(installed: Path, tmp_path: 
     )
     assert "served, MPICH" in checked.stdout, checked.stdout + checked.stderr
     demo = run(installed, "demo", cwd=tmp_path)
-    assert demo.returncode == 2 and "in a checkout only" in demo.stderr and "Traceback" not in demo.stderr
+    assert (
+        demo.returncode == 2
+        and "needs a checkout of the source" in demo.stderr
+        and "Traceback" not in demo.stderr
+    )
 
 
 @pytest.mark.parametrize("python", OTHER_PYTHONS, ids=lambda path: path.parts[-3])

@@ -33,6 +33,10 @@ def test_scenarios(size: int) -> None:
     passes("scenarios", size)
 
 
+def test_many_ranks() -> None:
+    passes("inference", 12)
+
+
 def test_of_one_rank() -> None:
     passes("alone", 1)
 
@@ -52,8 +56,9 @@ def test_the_benchmark_has_a_row_for_each_load() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_a_dead_rank_is_named(size: int) -> None:
-    ranks = run_scenario("dies", size, timeout=60)
+@pytest.mark.parametrize("when", ["dies", "dies_inside"])
+def test_a_dead_rank_is_named(when: str, size: int) -> None:
+    ranks = run_scenario(when, size, timeout=60)
     others = [each for r, each in enumerate(ranks) if r != 1]
     assert all(each.status == 0 for each in others), complaints(ranks)
     assert any("rank 1 " in each.out and "has ended" in each.out for each in others), [

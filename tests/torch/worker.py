@@ -5,9 +5,11 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -263,7 +265,7 @@ def types() -> None:
         (
             lambda: dist.all_gather([torch.ones(2)] * (SIZE + 1), torch.ones(2)),
             ValueError,
-            f"there are {SIZE} ranks",
+            f"the group has {SIZE} ranks",
         ),
         (
             lambda: dist.all_gather_into_tensor(torch.ones(1), torch.ones(2)),
@@ -392,6 +394,45 @@ def futures() -> None:
     end()
 
 
+@scenario()
+def many_at_once() -> None:
+    """More than a group remembers (work.py: _MANY)."""
+    begin()
+    tensors = [torch.full((3,), float(number)) for number in range(600)]
+    works = [dist.all_reduce(each, async_op=True) for each in tensors]
+    for number, (tensor, work) in enumerate(zip(tensors, works, strict=True)):
+        work.wait()
+        assert tensor.tolist() == [number * SIZE] * 3
+    end()
+
+
+@scenario()
+def inference() -> None:
+    """Steps of workers that share a model: two groups of the same ranks, made twice; bfloat16."""
+    half = torch.bfloat16
+    for _ in range(2):
+        begin()
+        states, control = dist.new_group(), dist.new_group()
+        for step in range(12):
+            said = [{"step": step}] if RANK == 0 else [None]
+            dist.broadcast_object_list(said, 0, group=control)
+            assert said == [{"step": step}]
+            for rows in (1, 8, 100):
+                part = torch.full((rows, 512), RANK + 1.0, dtype=half)
+                dist.all_reduce(part, group=states)
+                assert torch.equal(part, torch.full_like(part, SIZE * (SIZE + 1) / 2))
+            own = torch.full((64,), float(RANK), dtype=half)
+            everybody = torch.zeros(SIZE * 64, dtype=half)
+            dist.all_gather_into_tensor(everybody, own, group=states)
+            assert everybody[::64].tolist() == list(range(SIZE))
+            dist.reduce_scatter_tensor(own, everybody, group=states)
+            assert own.tolist() == [RANK * SIZE] * 64
+            logits = [torch.zeros(64, dtype=half) for _ in range(SIZE)] if RANK == 0 else None
+            dist.gather(own, logits, 0, group=states)
+            assert RANK or [int(each[0]) for each in logits] == [r * SIZE for r in range(SIZE)]
+        end()
+
+
 # ---------------------------------------------------------------- training
 def network(seed: int) -> torch.nn.Module:
     torch.manual_seed(seed)
@@ -473,6 +514,23 @@ def dies() -> None:
         for _ in range(3):
             dist.all_reduce(torch.ones(1000))
     except RuntimeError as error:
+        print(error)
+        return
+    raise AssertionError("nobody has noticed")
+
+
+def dies_inside() -> None:
+    """Rank 1 is killed during all-reduces: the others have an error, and no file of shared memory is left."""
+    begin()
+    if RANK == 1:
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+    until = time.monotonic() + 20
+    tensor = torch.ones(32 << 10, dtype=torch.bfloat16)
+    try:
+        while time.monotonic() < until:
+            dist.all_reduce(tensor)
+    except RuntimeError as error:
+        assert "/dev/shm" not in Path("/proc/self/maps").read_text()
         print(error)
         return
     raise AssertionError("nobody has noticed")

@@ -3,9 +3,9 @@
 //   writers   wait until all readers consumed c - 4, fill, post(c)                 the root, or all others
 //   readers   for each writer: wait until it posted c, read; then consume(c)       all others, or the root
 //
-// Readers of the root take as many chunks as it publishes, whatever length they expect. A root that reads uses its own
-// length: if senders of other lengths have as many chunks, it takes of each what it has room for; otherwise no member
-// could go on, and the team is broken off.
+// Members that read from the root take as many chunks as it publishes, whatever length they expect. A root that reads
+// uses its own length: if senders of other lengths have as many chunks, it takes from each sender what it has room for.
+// Otherwise members could not go on together, and the team is broken off.
 #pragma once
 #include "engine/collectives/pieces/lengths.hpp"
 #include "engine/collectives/pieces/rounds.hpp"
@@ -18,13 +18,14 @@ struct Chunk {
   std::size_t index = 0;
 };
 
-// Returns the part of a chunk that a member of `length` bytes has, as far as it fits `own` bytes.
+// Returns the part of chunk `index` that a member of `length` bytes has and that lies within `own` bytes. `most`:
+// length of whole chunks.
 inline Chunk clipped(std::size_t length, std::size_t most, std::size_t index, std::size_t own, std::uint64_t tick) {
   const std::size_t at = std::min(index * most, own), end = std::min({(index + 1) * most, length, own});
   return {at, std::max(at, end) - at, tick, index};
 }
 
-// Called by a root that reads, in its first chunk.
+// Compares the lengths of all senders with ours. Called by a root that reads, in its first chunk.
 template <class Most>
 void look_at_senders(const CollectiveContext& context, const Call& call, const Chunk& chunk, std::size_t chunks,
                      Most most, Lengths& lengths) {

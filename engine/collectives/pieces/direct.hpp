@@ -4,13 +4,14 @@
 //   member      publish buffers, post A, meet A | work on own share, straight between user buffers | post B, meet B
 //
 // B says that peers are done with a member's buffers and that their stores have arrived, so no member leaves before it.
-// In rooted operations without such accesses among the others, these wait for the root alone.
+// In rooted operations in which only the root and another member access each other's buffers, the others wait in B for
+// the root alone.
 #pragma once
 #include "engine/collectives/pieces/folding.hpp"
 
 namespace nearfield::collectives {
 
-// Returns when the work of all members is done and visible.
+// Waits until the work of all members is done and visible. `root`: of an operation as above.
 inline void finish_direct(CollectiveContext& context) { context.ticks.barrier(); }
 
 inline void finish_direct(CollectiveContext& context, int root) {
@@ -24,16 +25,16 @@ inline void finish_direct(CollectiveContext& context, int root) {
   }
 }
 
-// Shares of a vector: whole cache lines, so that no two members write one (of aligned buffers).
+// Returns a share of a vector, in whole cache lines, so that no two members write the same line of aligned buffers.
 inline Slice line_share(std::size_t total, std::size_t unit, std::size_t parts, std::size_t index) {
   constexpr std::size_t cache_line = 64;
-  const std::size_t together = unit < cache_line ? cache_line / unit : 1;  // elements to each
+  const std::size_t together = unit < cache_line ? cache_line / unit : 1;  // elements of a line
   const Slice lines = share(divide_up(total, together), parts, index);
   return {std::min(lines.begin * together, total), std::min(lines.end * together, total)};
 }
 
-// A kernel's results reach buffers of others from registers, or in pieces (folding.hpp), which is faster where the
-// others have read these lines.
+// How a kernel's results reach buffers of others: stored from registers, or copied in pieces (folding.hpp), which is
+// faster where the others have read these lines.
 enum class Outputs { registers, pieces };
 
 // Reduces the shares of ranks [first, last) from all send buffers and stores them to the receive buffers of ranks `to`.

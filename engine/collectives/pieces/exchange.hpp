@@ -47,13 +47,13 @@ inline Blend blend(const Shape& s, Hybrid hybrid, double working_set, std::size_
   return {all, all};
 }
 
-// Makes our copies by move(source, destination, stores); the barrier follows when all are visible.
+// Makes each of our copies by move(source, destination, stores), makes them visible, and meets all members.
 template <ExchangeVariant variant, class Move>
 void exchange_direct(CollectiveContext& context, double working_set, std::size_t block, Move move) {
   const Shape& s = context.shape();
   const int group = s.group_size();
   const Blend stores = blend(s, variant.hybrid, working_set, block);
-  constexpr int split = 4;  // groups where the machine has none
+  constexpr int split = 4;  // members of a group, where the machine has no groups
   orders::each_copy(variant.order, variant.direction, context.size(), group < s.size ? group : std::min(split, s.size),
                     context.rank(), [&](int source, int destination) {
                       move(source, destination, source / group == destination / group ? stores.near : stores.far);

@@ -1,5 +1,5 @@
-// Vectors with gaps (Call::gaps). A row copies to or from them directly where it can; other members do not know of
-// them.
+// Vectors with gaps (Call::gaps). A row copies to or from such a vector directly where it can; other members do not
+// know of its gaps.
 //
 // Rows that copy through our buffers handle gaps themselves, or are wrapped in `dense`. For rows between user buffers
 // run() (table.cpp) gathers the vector, so that peers can read it.

@@ -1,13 +1,13 @@
-// Wrong programs: members of one call with different lengths. No row writes beyond a member's buffer and no member
-// hangs; whoever gets data that is not of the length it expects has an error.
+// In wrong programs members of one call have different lengths. No row then writes beyond a member's buffer, and no
+// member hangs; a member that gets data of another length than it expects has an error.
 //
 //   all have data for all     all see all lengths, and all end the call before anything has moved (compare_lengths)
-//   a root, or a chain        who gets something looks at those it gets it from, and reports at the end of the call,
-//                             when the rings are consistent (Lengths); who only gives may have left
-//   rows differ               long waits compare what members have called (CallLog::look_for_other_calls)
+//   a root, or a chain        receivers compare with the members they receive from, and report at the end of the
+//                             call, when the rings are consistent (Lengths); senders may have left
+//   members' rows differ      long waits compare what members have called (CallLog::look_for_other_calls)
 //
-// Each publishes its length where its readers look anyway: with a record, the place of a copy buffer, or its
-// buffers' places. What the error says comes from the members' calls (context/call_log.hpp).
+// Each member publishes its length where readers look anyway: with a record, the place of a copy buffer, or exchanged
+// buffers. What the error says comes from the members' calls (context/call_log.hpp).
 #pragma once
 #include <algorithm>
 
@@ -18,14 +18,14 @@ namespace nearfield::collectives {
 
 using context::BufferUse, context::CollectiveContext;
 
-// Returns whether a member that has `given` bytes for one that expects `expected` is an error.
+// Returns whether it is an error that a member has `given` bytes for one that expects `expected` bytes.
 inline bool unequal(const CollectiveContext& context, Collective collective, std::size_t given, std::size_t expected) {
   if (given == expected) [[likely]]
     return false;
   return given > expected || !(context.team().takes_less >> unsigned(collective) & 1);
 }
 
-// The lengths that we see of those that have data for us. `bytes`: what we expect.
+// Compares the lengths of members that have data for us with the length that we expect, `bytes`.
 class Lengths {
  public:
   Lengths(const CollectiveContext& context, const Call& call, std::size_t bytes)
@@ -46,8 +46,8 @@ class Lengths {
   bool differ_ = false;
 };
 
-// Where all members see length_of(member) of all, and need the same; at_fault() comes before the report. Our own is on
-// its way to the others: reading it, too, took 15 ns of 80.
+// Compares length_of(member) of the others with ours, where all members see all lengths. Calls at_fault() before the
+// report. Our own word is not read, since its line is moving to the others: reading it took 15 of 80 ns.
 template <class LengthOf, class AtFault>
 void compare_lengths(const CollectiveContext& context, std::size_t ours, LengthOf length_of, AtFault at_fault) {
   bool differ = false, in_step = true;

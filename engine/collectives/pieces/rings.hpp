@@ -1,9 +1,10 @@
-// Short messages, by the rings of records (context/connector.hpp): rooted operations by either one, operations in which
-// all members have data for all by slots:
+// Short data go by the two rings of records (context/connector.hpp). Rooted operations use either ring. Operations in
+// which all members have data for all use slots:
 //
 //   member      publish s   keep s | meet s   read all slots of s
 //
-// A member that publishes s + 1 has read s; a slot is filled again when all have published a later one than it holds.
+// A member that publishes s + 1 has read s. So a slot may be filled again when all have published a later number than
+// the slot's.
 #pragma once
 #include "engine/collectives/pieces/lengths.hpp"
 #include "engine/collectives/pieces/rounds.hpp"

@@ -16,7 +16,7 @@
 
 namespace nearfield::collectives {
 
-// Does nothing where a rank's own contribution lies in place already.
+// Copies, unless a rank's own contribution lies in place already.
 inline void put(void* to, const void* from, std::size_t bytes, copying::Store store = copying::Store::temporal) {
   if (to != from && bytes) copying::copy(to, from, bytes, store);
 }
@@ -54,8 +54,8 @@ inline void put_from(const CollectiveContext& context, int member, std::uint64_t
 
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// Length of a pipeline's chunks: some, to overlap copying in and out, but not shorter than least_chunk() and not longer
-// than a buffer. Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
+// Length of a pipeline's chunks. Several chunks overlap copies in and out, but none is shorter than least_chunk() or
+// longer than a buffer. Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
 inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t bytes) {
   const Shape& s = context.shape();
   if (s.oversubscribed()) return std::clamp<std::size_t>(bytes, 8 << 10, s.buffer_bytes);
@@ -66,7 +66,7 @@ inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t byt
 // Length of each of the `pieces` of a round, for as few rounds as possible.
 inline std::size_t round_bytes(const CollectiveContext& context, std::size_t bytes, std::size_t pieces) {
   const std::size_t places =
-      std::max<std::size_t>(pieces, 1) + (pieces > 1 && context.shape().oversubscribed());  // place_bytes
+      std::max<std::size_t>(pieces, 1) + (pieces > 1 && context.shape().oversubscribed());  // as in place_bytes()
   const std::size_t most = context.shape().buffer_bytes / places / 64 * 64, rounds = divide_up(bytes, most);
   return divide_up(divide_up(bytes, rounds), 64) * 64;
 }

@@ -3,8 +3,8 @@
 //   up     leaves publish; inner members wait for their children, gather or combine, publish; the root has all data
 //   down   the root publishes; inner members wait for their parent, publish again, and take their part
 //
-// A member that finds another length than its own below it passes on none (no_length), and so does the root where it
-// passes down what has come up: all that get something have an error then.
+// A member that finds another length than its own below it publishes no data but no_length. The root does the same if
+// it passes down what has come up. So all members that get something have an error then.
 //
 // Operands whose result depends on the order travel side by side, and the receivers combine them from left to right in
 // rank order, as every other algorithm does. Integers are combined on the way.
@@ -69,7 +69,7 @@ void reduce_up(CollectiveContext& context, Ring& ring, std::uint64_t seq, int ro
   if (context.rank() == root) combine(call, out, context.inputs(), count);
 }
 
-// All members get the root's `bytes`.
+// Passes the root's `bytes` bytes, at `payload` there, to `recv` of all others.
 template <class Ring>
 void pass_down(CollectiveContext& context, Ring& ring, std::uint64_t seq, int root, const void* payload, void* recv,
                std::size_t bytes, Lengths& lengths) {
@@ -90,8 +90,8 @@ void pass_down(CollectiveContext& context, Ring& ring, std::uint64_t seq, int ro
       unequal(context, Collective::bcast, published, bytes));  // any other operation has found it on the way up
 }
 
-// Every member gets its part of the root's vector, up to `most` bytes; at(r): bytes before that of member r. If members
-// disagree about at() they get other bytes of the ring than they expect.
+// Every member gets its part of the root's vector, up to `most` bytes; at(r): bytes of the vector before member r's
+// part. Members that disagree about at() get other bytes of the ring than they expect.
 template <class Ring, class At>
 void scatter_parts_down(CollectiveContext& context, Ring& ring, std::uint64_t seq, int root, const void* payload,
                         void* recv, std::size_t most, At at, Lengths& lengths) {
@@ -126,7 +126,7 @@ void scatter_down(CollectiveContext& context, Ring& ring, std::uint64_t seq, int
   lengths.look(each);
 }
 
-// Runs a rooted operation with messages of `bytes` at most by the ring that they fit.
+// Runs a rooted operation, whose records have up to `bytes` bytes, by the smaller ring that they fit.
 template <class Run>
 void rooted_by_tree(CollectiveContext& context, const Call& call, std::size_t bytes, Run run) {
   if (bytes <= Lines::payload) rooted_by_ring<Lines>(context, {context, call}, run);
@@ -154,7 +154,7 @@ inline double tree_cost(const Shape& s, double bytes_up, double bytes_down) {
   return (bytes_up >= 0 ? climb(s) + copying(s, bytes_up, 0) : 0) +
          (bytes_down >= 0 ? climb(s) + levels * copying(s, bytes_down, 0) : 0);
 }
-// Without a tree as barrier all members reach each other by a few lines.
+// Members of teams whose barrier is not a tree reach each other by a few lines.
 inline bool worth_climbing(const Shape& s, const Call&) { return s.meeting == Meeting::tree; }
 
 }  // namespace nearfield::collectives

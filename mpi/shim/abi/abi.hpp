@@ -1,6 +1,6 @@
-// All differences between the families of hosts: how our handles are distinguished from the host's, integers for
-// handles, constants, layouts and peculiarities. Each family has a header, all with the same names; pointers.hpp and
-// toint.hpp are shared by two families each.
+// All differences between the families of hosts: how our handles are distinguished from the host's, how handles and
+// integers are converted, constants, layouts, and how hosts behave where the standard lets them differ. Each family has
+// a header that defines the same names; pointers.hpp and toint.hpp are shared by two families each.
 #pragma once
 #include <mpi.h>
 

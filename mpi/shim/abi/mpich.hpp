@@ -36,7 +36,7 @@ Handle of_integer(int number, const Convert& /*convert*/) {
   return Handle(number);
 }
 
-// Fortran's bindings read windows' attributes by a function that we serve: I_Win_get_attr.
+// True: Fortran's bindings read attributes of windows by a function that we serve, I_Win_get_attr.
 inline constexpr bool knows_fortran_keys = true;
 inline std::optional<MPI_Datatype> float16() { return MPIX_C_FLOAT16; }
 // Reads a variable of the host's, which must not be referred to by name.

@@ -39,7 +39,8 @@ namespace nearfield::mpi::abi {
 
 inline constexpr const char* handle_functions[] = {"PMPI_Request_c2f", "PMPI_Request_f2c", "PMPI_Message_c2f",
                                                    "PMPI_Message_f2c"};
-// Follows the object, whose handle is its address plus one.
+// The first bytes of each request of ours. Fortran's bindings read the request's number there, at an offset from the
+// handle, which is the address of the object plus one.
 struct FortranPart {
   static constexpr int bytes = 256;
   void store(int offset, int number) { std::memcpy(at + 1 + offset, &number, sizeof number); }
@@ -49,14 +50,14 @@ struct FortranPart {
 // Fortran's bindings read windows' attributes from the host's window, with the same keys as C.
 inline constexpr bool fortran_reads_attributes = true;
 inline constexpr bool remarks_on_kept_requests = false;
-inline constexpr bool counts_what_is_cut = true;          // of a message that is longer than its receive
-inline constexpr bool refuses_to_free_in_epochs = false;  // windows
-inline constexpr bool queries_raise = false;              // MPI_Request_get_status, of a receive that is too short
-inline constexpr int unbuffered_bytes = 4096;             // of a buffered send, up to which no buffer is needed
-inline constexpr bool compares_lengths = false;
+inline constexpr bool counts_what_is_cut = true;          // a status counts all bytes of a message that was truncated
+inline constexpr bool refuses_to_free_in_epochs = false;  // MPI_Win_free, while an epoch is open
+inline constexpr bool queries_raise = false;     // MPI_Request_get_status raises the error of a truncated message
+inline constexpr int unbuffered_bytes = 4096;    // buffered sends of up to so many bytes need no attached buffer
+inline constexpr bool compares_lengths = false;  // a bcast of fewer bytes than a rank expects is an error
 inline constexpr bool judges_elements = false;
 inline constexpr bool checks_aliases = false;
-inline constexpr bool testall_keeps_failed = false;
+inline constexpr bool testall_keeps_failed = false;  // MPI_Testall completes no others once a request has failed
 
 inline constexpr int err_revoked = MPI_ERR_REVOKED, err_proc_failed = MPI_ERR_PROC_FAILED,
                      err_proc_failed_pending = MPI_ERR_PROC_FAILED_PENDING;

@@ -21,7 +21,7 @@ Object* object_of(Handle handle, const Find& /*find*/) {
   return reinterpret_cast<Object*>(reinterpret_cast<std::uintptr_t>(handle) - 1);
 }
 
-// Convert between handles and integers (MPI_X_toint, MPI_X_fromint and Fortran's) by `convert`.
+// Convert handles to integers and back (MPI_X_toint, MPI_X_fromint, MPI_X_c2f, MPI_X_f2c) by calling `convert`.
 template <class Handle, class Convert>
 int integer_of(Handle handle, const Convert& convert) {
   return convert(handle);

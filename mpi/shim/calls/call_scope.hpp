@@ -1,6 +1,6 @@
-// Notes the program's calls under way: each stores its function in a word that the node's processes can read, and the
-// address of its arguments, on its stack, for its own thread. That costs 1 to 4 ns, most of it for arguments that go to
-// the stack.
+// Notes the program's calls under way. Each call stores its function in a word that the node's processes can read (the
+// *post*), and the address of its arguments, which lie on its stack, for its own thread. That costs 1 to 4 ns, mostly
+// for storing arguments on the stack.
 //
 // A callback of the program may leave a call by longjmp, which runs no code here. The next call therefore drops calls
 // whose return address is no longer on the stack above its own.
@@ -24,10 +24,10 @@ struct CallFrame {
   const std::uint64_t* argument;
   void* const* slot;     // on the stack, where `site` lies
   std::uint64_t before;  // in a nested call, from a callback or a tool: the outer call's word
-  Inside inside;         // and the thread's `inside`
+  Inside inside;         // the thread's `inside` before
 };
 
-// Calls of one thread, the outermost first. Calls nested deeper are not noted.
+// Calls of one thread, the outermost first; at most `most`. Calls nested deeper are not noted.
 struct Calls {
   static constexpr unsigned most = 8;
   unsigned depth = 0;
@@ -38,8 +38,8 @@ struct Calls {
 };
 extern const PerThread<Calls, threads::at::calls> calls_of_thread;
 void take_post(Calls& calls);                    // gives the thread a word; a post once MPI is initialised
-unsigned nest(Calls& calls, void* const* slot);  // returns the number of calls around the new one
-void go_on(Calls& calls, std::uint64_t word);    // continues the outer call, whose word that was
+unsigned nest(Calls& calls, void* const* slot);  // drops calls left by longjmp; returns how many enclose the new one
+void go_on(Calls& calls, std::uint64_t word);    // a nested call has ended; `word`: what the outer one had stored
 
 // Converts an argument of an MPI function, an integer or a pointer.
 template <class T>

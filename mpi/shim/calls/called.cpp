@@ -21,14 +21,14 @@ const PerThread<Calls, threads::at::calls> calls_of_thread;
 namespace {
 
 constinit std::atomic<bool> reporting{false};
-constinit bool world_is_here = false;  // its ranks are the hang reporter's members; set before `reporting`
+constinit bool world_is_here = false;  // all ranks of the world are on this node; set before `reporting`
 constinit std::atomic<unsigned> posts_taken{0};
 
 // ---------------------------------------------------------------- what arguments mean
 
 const FunctionTraits& roles_of(const CallFrame& call) { return traits_of(call.function); }
 
-// A receive beside a send.
+// Returns whether the call receives a message as well as sends one.
 bool receives_too(const FunctionTraits& r) { return r.sends.partner >= 0 && r.receives.partner >= 0; }
 
 hang_report::AwaitedKind kind_of(const FunctionTraits& r, bool receiving) {
@@ -79,10 +79,10 @@ void set_partner(hang_report::Item& item, MPI_Comm comm, std::uint64_t peer, std
   if (side == Side::unknown && comm == host.world && world_is_here) member = item.peer;
   if (std::size_t(item.peer) < c->members.size() && (side == Side::near || side == Side::both))
     member = c->members[std::size_t(item.peer)];
-  if (member >= 0) item.member = member;  // others are in other nodes
+  if (member >= 0) item.member = member;  // otherwise the partner is on another node
 }
 
-// `sized`: the arguments are known to be valid.
+// `sized`: count and type are known to be valid, so the item gets a length. `named`: it gets the communicator's name.
 hang_report::Item describe(const CallFrame& call, bool sized, bool named, bool receiving = false) {
   const FunctionTraits& r = roles_of(call);
   hang_report::Item item;
@@ -94,7 +94,7 @@ hang_report::Item describe(const CallFrame& call, bool sized, bool named, bool r
   const bool collective = r.partner() < 0;
   const SideRoles& side = collective ? r.own_side() : r.sends.partner >= 0 && !receiving ? r.sends : r.receives;
   if (!collective) set_partner(item, comm, call.argument[side.partner], call.argument[side.tag]);
-  // Ranks' sizes may differ if the receiver has a count for each.
+  // Lengths may differ among the ranks of a collective if receivers have a count for each sender.
   item.alike = !collective || !(r.neighbors || (r.receives.lists && !r.sends.lists));
   if (r.root >= 0) {
     const int root = int(call.argument[r.root]);
@@ -161,7 +161,7 @@ void put_beginning(char (&into)[room], const std::string& text) {
   std::snprintf(into, room, "%.*s%s", int(all ? room : room - 4), text.c_str(), all ? "" : "...");
 }
 
-// The thread's post of the process's board, until the thread ends.
+// The post on the process's board that this thread has taken, until the thread ends.
 struct Place {
   void take(Calls& calls) {
     auto& taken = posts_taken;

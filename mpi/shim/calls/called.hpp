@@ -13,11 +13,11 @@ namespace nearfield::mpi {
 
 namespace calls {
 
-// Describes the innermost call of this thread by its arguments, as the item that it, or its request, waits for.
+// Returns a description of what this thread's innermost call, or the request that it makes, waits for.
 hang_report::Item item_of_call();
 // Notes that the innermost call is about to block in the host.
 void note_host();
-// "MPI_Send"
+// Returns the name of a function, such as "MPI_Send".
 const char* name(unsigned function);
 // Makes this process part of hang reports. `base`: the team of the node's processes; nullptr: we are alone, or share no
 // memory.

@@ -1,5 +1,5 @@
-// CPython's fault handler prints a thread's frames without its lock and without memory of its own. A thread that waits
-// in a call of ours changes none of its frames meanwhile, so its own can be printed.
+// Uses a function of CPython's fault handler, which prints a thread's frames without taking the interpreter's lock and
+// without allocating. The calling thread waits in a call of ours and changes none of its frames meanwhile.
 #include "mpi/shim/calls/script.hpp"
 
 #include <dlfcn.h>

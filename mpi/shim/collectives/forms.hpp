@@ -4,10 +4,10 @@
 //
 //   int serve(const char* function, const When& when, arguments...)   the last argument is the communicator
 //
-// All are static: then a body that has one caller is inlined there, as the blocking int forms need.
+// All are static: then a function with one caller is inlined there, which makes the blocking int forms fast.
 //
-// Large-count and overlapping forms, which are called least, share their code: they differ in the host's function
-// alone.
+// Large-count, non-blocking and persistent forms are called least. They share their code, and differ only in the host's
+// function, which they call through a FunctionRef.
 #pragma once
 #include "engine/base/function_ref.hpp"
 #include "mpi/shim/collectives/engine/form.hpp"
@@ -23,7 +23,7 @@ template <Function number, class Class, class... Arguments>
   else return Class::serve(name_of(number), Blocking{host_call}, arguments...);
 }
 
-// Calls the function with the last arguments first.
+// Calls the function with the `last` last arguments moved to the front.
 template <std::size_t last, class Called, class... Arguments>
 [[gnu::always_inline]] static inline int last_first(const Called& function, Arguments... arguments) {
   constexpr std::size_t count = sizeof...(arguments);

@@ -1,17 +1,19 @@
 // A collective call behind a request, whatever its form and whoever carries it.
 //
-//   MPI_Ixxx, MPI_Start   post()       begins it, and returns at once
-//   Test, Wait            progress()   looks, and does what can be done at once, until complete()
-//   the first of them     finalize()   what has come goes to where the program looks for it
+//   MPI_Ixxx, MPI_Start   post()       begins the call, and returns at once
+//   Test, Wait            progress()   progresses it without waiting, until complete()
+//   the first of them     finalize()   stores the result in the program's buffers
+//       that finds it complete
 //
-// A Work says how: a team's (engine/team_work.hpp) or messages' (vector/exchange.hpp). A blocking call has what a Work
-// consists of on its stack and waits in place: it has no task.
+// The template parameter Work serves the call: with a team (engine/team_work.hpp) or with messages
+// (vector/exchange.hpp). A blocking call has no task: it keeps on its stack what a Work consists of, and waits in
+// place. A Work has:
 //
-//   int post()                     an error class; other than MPI_SUCCESS, it has not begun
+//   int post()                     returns an error class; if that is not MPI_SUCCESS, the call has not begun
 //   void progress()
 //   bool complete() const
-//   int finalize()                 an error class. pre: complete()
-//   void abandon()                 a wait has thrown
+//   int finalize()                 returns an error class. pre: complete()
+//   void abandon()                 called after a wait has thrown
 //   bool involves(int) const       as Activity::involves
 //   bool stays() const             as Activity::stays
 #pragma once
@@ -22,12 +24,12 @@
 
 namespace nearfield::mpi {
 
-// What a call needs beside its buffers as the program gives them: what stands for those, or is to be done with what has
-// come, by whoever completes it.
+// Buffers that a call uses in place of the program's. fetch() copies the program's data before the call begins, store()
+// copies results to the program when it is complete. They return an error class.
 struct StagingBuffers {
   virtual ~StagingBuffers() = default;
-  virtual int fetch() { return MPI_SUCCESS; }  // before it begins. An error class
-  virtual int store() = 0;                     // once it is complete. An error class
+  virtual int fetch() { return MPI_SUCCESS; }
+  virtual int store() = 0;
 };
 
 template <class Work>
@@ -47,8 +49,8 @@ class CollectiveTask final : public Activity {
   }
   bool finished() const override { return work.complete(); }
   int outcome() override {
-    if (!work.complete()) return MPI_ERR_OTHER;  // given up by who waited for it
-    if (!std::exchange(finalized_, true)) code_ = work.finalize();
+    if (!work.complete()) return MPI_ERR_OTHER;                   // a wait for it has thrown
+    if (!finalized_) code_ = work.finalize(), finalized_ = true;  // it may throw
     return code_;
   }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }

@@ -28,6 +28,9 @@ void everybody(messages::Edges& edges, int me, int tag, const T& mine, std::vect
   edges.prepare(true);
 }
 
+// Not inline: the body may be resumed by another thread, and the compiler may have kept the thread-local's old address.
+[[gnu::noinline]] bool in_own_thread() { return waiting::own_thread; }
+
 }  // namespace
 
 struct AsyncCreation::Work {
@@ -78,7 +81,7 @@ void AsyncCreation::begin(Communicator& state) {
   }
 }
 
-// Exchanges our message with all members. Returns what went wrong.
+// Sends our message to all members and receives theirs. Returns what went wrong.
 messages::ErrorKind AsyncCreation::exchange(messages::Edges& edges) {
   try {
     edges.start();
@@ -110,11 +113,12 @@ void AsyncCreation::run() {
   else
     log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state_.size,
              why.empty() ? work.async_creation.error().c_str() : why.c_str());
-  // Deferred calls go to the host now, which a progress thread must not enter.
-  while (!good && waiting::own_thread) fiber->suspend();
+  // The deferred calls will go to the host, which a progress thread must not call; so wait for a thread of the program.
+  while (!good && in_own_thread()) fiber->suspend();
 }
 
 void AsyncCreation::afterwards() {
+  const std::shared_ptr<AsyncCreation> keep = state_.async_creation;  // once it is settled the communicator may go
   const std::lock_guard lock(queue_lock_);
   if (work_->made) install_team(state_, std::move(work_->made), std::move(work_->chooser));
   work_.reset();
@@ -124,7 +128,7 @@ void AsyncCreation::afterwards() {
     call.go(state_.team.get());
   }
   begun_.fetch_sub(1, std::memory_order_relaxed);
-  settled_.store(true, std::memory_order_release);  // SYNC: creation-settled;
+  settled_.store(true, std::memory_order_release);  // SYNC: creation-settled
 }
 
 bool AsyncCreation::defer(Deferred& call) {

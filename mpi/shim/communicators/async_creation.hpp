@@ -1,14 +1,14 @@
-// Creates the team of a communicator whose first collective call must not wait, while the program goes on.
+// Creates the team of a communicator while the program goes on, if its first collective call is non-blocking.
 //
-//   the first such call    sends the others our Hello by messages, and is queued, as are those that follow
-//   a lane of the runner   when all Hellos have come: joins, and sends whether it could
-//                          when all answers have come: the communicator has a team, or has none
-//   afterwards             the queue is issued in its order, to the team or to the host: settled
-//   blocking calls         wait until then
+//   the first such call    sends our Hello to the other members as messages, and is queued, as are later calls
+//   a lane of the runner   when all Hellos have come: joins the team, and sends whether it could
+//                          when all answers have come: the communicator has a team, or never will have one
+//   afterwards             queued calls are issued in order, to the team or to the host; then it is *settled*
+//   blocking calls         wait until it is settled
 //
 // All members make the same calls in the same order, so if one begins to create a team all do. They are members of the
-// messenger, so they share a node and have met. The host serves all other communicators: its own collectives could not
-// be used without waiting in between, or they would lose their order.
+// messenger, so they share a node. The host serves the first non-blocking calls of all other communicators: to create a
+// team for them we would need collectives of the host, and would have to wait for these to keep the order of calls.
 //
 // Threads: any thread runs the lane, under the runner's lock; the queue has a lock of its own. `settled` publishes the
 // team to all threads.
@@ -25,25 +25,26 @@ namespace nearfield::mpi {
 
 class AsyncCreation final : fibers::Lane {
  public:
-  // A call that waits for the team. go() is called once; nullptr: the host serves it. It must not throw.
+  // A call that waits for the team. go(team) is called once, when the creation is settled, and issues the call: to the
+  // team, or to the host if `team` is nullptr. It must not throw.
   struct Deferred {
     virtual void go(team::Team* team) = 0;
-    std::list<Deferred*> place;  // one, to be had before the call is queued, so that this needs no memory
+    std::list<Deferred*> place;  // one element, made before the call is queued, so that queuing needs no memory
 
    protected:
     ~Deferred() = default;
   };
 
-  // Local, called in the communicator's first collective call if that must not wait. pre: messages reach all its ranks.
-  // Without memory it sends the others a refusal.
+  // Local. Called in the communicator's first collective call if that is non-blocking. pre: messages reach all its
+  // ranks. If memory is short, it sends the others a refusal.
   static void begin(Communicator& state);
   ~AsyncCreation();
   static bool any() { return begun_.load(std::memory_order_relaxed) != 0; }
   bool settled() const { return settled_.load(std::memory_order_acquire); }  // SYNC: creation-settled
-  // Queues a call. False: it is settled, and the caller makes the call itself.
+  // Queues a call. False: the creation is settled, and the caller issues the call itself.
   bool defer(Deferred& call);
   void forget(Deferred& call);
-  // pre: a deferred call has been issued. Waits until all have, if another thread is issuing them.
+  // pre: a deferred call has been issued. Returns when the thread that issues deferred calls has issued all of them.
   void let_all_go() { const std::lock_guard lock(queue_lock_); }
   // Waits until it is settled. False: a member has died, so it never will be.
   bool wait();
@@ -58,7 +59,7 @@ class AsyncCreation final : fibers::Lane {
   void afterwards() override;
   messages::ErrorKind exchange(messages::Edges& edges);
 
-  static inline constinit std::atomic<int> begun_{0};  // and not settled
+  static inline constinit std::atomic<int> begun_{0};  // number of creations that are not settled
   Communicator& state_;
   std::unique_ptr<Work> work_;
   std::atomic<bool> settled_{false};

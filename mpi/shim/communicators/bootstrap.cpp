@@ -28,7 +28,7 @@ void HostBootstrap::idle() {
   yield();
 }
 
-// A look at who has not come, in a wait for all members of `comm`.
+// Reports members of `comm` that this rank has waited for `elapsed` nanoseconds.
 void HostBootstrap::look_for_late(std::uint64_t elapsed, bool& reported) const {
   int rank = 0, size = 0;
   host.Comm_rank(comm_, &rank);
@@ -45,7 +45,7 @@ void HostBootstrap::look_for_late(std::uint64_t elapsed, bool& reported) const {
   if (reported || limit <= 0 || double(elapsed) < limit) return;
   reported = true;
   log_line(LogLevel::error,
-           "rank %d of %d has waited %.0f s in the first collective call of a communicator for others to join", rank,
+           "rank %d of %d has waited %.0f s for other ranks, in the first collective call of a communicator", rank,
            size, limit * 1e-9);
 }
 
@@ -53,7 +53,7 @@ bool HostBootstrap::finish(MPI_Request& request) {
   int code = MPI_SUCCESS, done = 0;
   bool reported = false;
   waiting::Waiter waiter = host_waiter();
-  // After a while ranks with a CPU of their own sleep between polls as well.
+  // Sets how the wait goes on once it is long: it progresses the host seldom, so that it can sleep between polls.
   const auto inspect = [&](std::uint64_t elapsed) {
     waiter.host = waiting::HostStep::by_flag_seldom;
     look_for_late(elapsed, reported);

@@ -4,8 +4,8 @@
 
 namespace nearfield::mpi {
 
-// Before they do: non-blocking collectives of the host, and yields, since hosts' blocking collectives use up whole time
-// slices when ranks outnumber CPUs.
+// For members that have no team yet: by non-blocking collectives of the host, with yields between tests, since blocking
+// collectives of hosts use up whole time slices when there are more ranks than CPUs.
 class HostBootstrap : public team::Bootstrap {
  public:
   explicit HostBootstrap(MPI_Comm comm) : comm_(comm) {}
@@ -19,8 +19,8 @@ class HostBootstrap : public team::Bootstrap {
   MPI_Comm comm_;
 };
 
-// Of members that have a team: by its first context, up to context::slot_payload bytes. No member may be in another
-// call of the team.
+// For members that have a team: by its first context, up to context::slot_payload bytes. No member may be in another
+// call of the team meanwhile.
 class TeamBootstrap final : public team::Bootstrap {
  public:
   explicit TeamBootstrap(team::Team& team) : team_(team) {}

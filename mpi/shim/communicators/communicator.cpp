@@ -4,8 +4,9 @@
 //      MPI_Init is     host.Init     start_node    end_of_program
 //      entered         has returned       \-> unavailable: the host serves every call
 //
-// While it is starting, the host serves calls that it makes itself. A rank that cannot take part still joins the calls
-// that create teams, so that all members fall back to the host (law 7 of docs/dev/architecture.md).
+// While MPI_Init runs in the host (starting), it serves the calls that it makes itself. A rank that cannot take part
+// still joins the calls that create teams, so that all members fall back to the host (law 7 of
+// docs/dev/architecture.md).
 //
 // Threads: start_mutex for the beginning, first_use for a communicator's first state; the state of a communicator
 // changes afterwards only in calls that MPI lets one thread make at a time.
@@ -49,8 +50,8 @@ enum class Phase : std::uint8_t { before, starting, running, unavailable, finish
 constinit std::atomic<Phase> phase{Phase::before};
 constinit std::mutex start_mutex;
 constinit team::Process* the_process = nullptr;
-Near& near_ranks() { return made<Near>(); }                 // of the world on this node, as of MPI_Init
-std::string& why_no_team() { return made<std::string>(); }  // in MPI_Init, of the last communicator without a team
+Near& near_ranks() { return made<Near>(); }                 // ranks of the world on this node, set in MPI_Init
+std::string& why_no_team() { return made<std::string>(); }  // why MPI_Init could not create the last team it tried
 constinit int keyval = 0, last_keyval = 0;  // the second: whose callback calls end_of_program() in MPI_Finalize
 
 // A duplicate of a communicator starts without state.
@@ -73,10 +74,10 @@ int forget(MPI_Comm, int, void* value, void*) {
   if (!state->team) return MPI_SUCCESS;
   team::Team& team = *state->team;
   Communicator* const kept = state.release();  // operations that are under way or planned need it
-  if (&team == base_team) return MPI_SUCCESS;  // the messenger lives on it
+  if (&team == base_team) return MPI_SUCCESS;  // the messenger uses it for ever
   team.orphan();
   kept->keep();
-  if (!team.contexts().first.outlive(*kept)) kept->let_go();  // something is left
+  if (!team.contexts().first.outlive(*kept)) kept->let_go();  // otherwise calls that are left let go later
   kept->let_go();
   return MPI_SUCCESS;
 }
@@ -95,7 +96,7 @@ bool within_world(MPI_Comm comm) {
   return within;
 }
 
-// Local: makes the state of a communicator from what the host knows.
+// Local. Makes the state of a communicator: rank, size, and whether it is an intercommunicator.
 std::unique_ptr<Communicator> describe(MPI_Comm comm) {
   auto state = std::make_unique<Communicator>();
   state->comm = comm;
@@ -192,7 +193,7 @@ namespace {
 void make_messenger(Communicator& state, bool threaded) {
   TeamBootstrap bootstrap(*state.team);
   auto messenger = messages::Messenger::create(*state.team, bootstrap, threaded);
-  if (!messenger) return log_line(LogLevel::info, "the host carries all messages: %s", messenger.error().text.c_str());
+  if (!messenger) return log_line(LogLevel::info, "the host serves all messages: %s", messenger.error().text.c_str());
   the_messenger = messenger->release();
   base_team = state.team.get();
   set_members(state.comm);
@@ -262,13 +263,13 @@ void start_hang_reports() try {
   const std::string& signal = the_process->settings().stall_signal;
   if (signal.empty()) return;
   if (auto listening = the_process->hang_reporter()->listen(signal); !listening)
-    log_line(LogLevel::warn, "NEARFIELD_STALL_SIGNAL=%s calls no hang reporter: %s", signal.c_str(),
+    log_line(LogLevel::warn, "NEARFIELD_STALL_SIGNAL=%s cannot ask for a hang report: %s", signal.c_str(),
              listening.error().text.c_str());
 } catch (const OutOfMemory&) {
-  log_line(LogLevel::info, "out of memory, stalls are not reported");
+  log_line(LogLevel::info, "out of memory, so there are no hang reports");
 }
 
-// For NEARFIELD_PROGRESS=thread; without it operations progress in calls alone.
+// For NEARFIELD_PROGRESS=thread. If the thread cannot be started, operations progress only in the program's calls.
 void start_progress_thread() try {
   std::vector<pid_t> ranks{getpid()};
   if (base_team)
@@ -277,9 +278,9 @@ void start_progress_thread() try {
   auto thread =
       std::make_unique<messages::ProgressThread>(*the_process, the_messenger, messages::Serves::always, ranks);
   if (thread->start()) the_progress_thread = thread.release();
-  else log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: no thread can be had");
+  else log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: the thread could not be started");
 } catch (const OutOfMemory&) {
-  log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: out of memory, there is no thread");
+  log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: out of memory, the thread was not started");
 }
 
 }  // namespace
@@ -304,7 +305,7 @@ void leave_host_init() {
 
 namespace {
 void cannot_honour(const std::string& complaints) {
-  std::fprintf(stderr, "nearfield: a setting cannot be honoured; correct it or unset it.\n%s", complaints.c_str());
+  std::fprintf(stderr, "nearfield: a setting is not valid; correct it or unset it.\n%s", complaints.c_str());
   let_launchers_forward();
   host.Abort(host.world, 1);
 }
@@ -350,7 +351,7 @@ void start_node(int thread_level, bool collectively) {
     early::leave_word("some ranks run without Nearfield");
     return phase.store(Phase::unavailable, std::memory_order_release);  // SYNC: phase
   }
-  // Without a process context we still answer the others when they create a team, so that all fall back to the host.
+  // Even without a process context this rank takes part when others create a team, so that all fall back to the host.
   if (settings.enabled) try {
       auto created = team::Process::create(settings, *new ShimServices(std::move(tuned)), [](const std::string& why) {
         cannot_honour("NEARFIELD_MEMORY: " + why + "\n");

@@ -42,7 +42,7 @@ struct Neighborhood {
   std::vector<Edge> sources, targets;
 };
 
-// Ranks of a communicator that are members of the messenger: all (near), some (both), or none but ourselves (far).
+// Which ranks of a communicator are members of the messenger: all (near), some (both), or none but this rank (far).
 enum class Side : std::uint8_t { unknown, near, both, far };
 
 class AsyncCreation;
@@ -63,13 +63,13 @@ struct Communicator final : team::TeamUser {
   // Returns the team of the ranks that we share memory with; may be null. Without team and hierarchy the host serves
   // this communicator's collectives.
   team::Team* near_team() const { return team ? team.get() : hierarchy ? hierarchy->team() : nullptr; }
-  // What decides who serves a collective call (collectives/engine/route.hpp). `asks_reach`: also whom messages reach.
+  // Returns the facts that route() gets (collectives/engine/route.hpp). `asks_reach`: also which ranks messages reach.
   CommunicatorFacts facts(bool asks_reach);
   bool enabled = true;  // hint `nearfield`: collectives
   bool team_tried = false;
   std::uint32_t deferred = 0;  // number of next collective calls that the host serves; equal on all ranks
   std::shared_ptr<AsyncCreation> async_creation;  // set if its first collective call must not wait (async_creation.hpp)
-  bool reproducible = false;                      // hint `nearfield_reproducible`, for a hierarchy to be made
+  bool reproducible = false;                      // hint `nearfield_reproducible`, kept for a later hierarchy
   MPI_Comm comm{};
   int rank = 0, size = 1;
   bool inter = false;  // an intercommunicator
@@ -80,7 +80,8 @@ struct Communicator final : team::TeamUser {
   std::uint64_t context = 0;        // 0: the host serves its messages
   std::uint64_t children_made = 0;  // children made by collective constructors
   std::uint64_t plans = 0;          // persistent operations made of messages; each has a context
-  std::map<std::uint64_t, std::uint64_t> partial_children_made;  // the same for constructors that only some ranks call
+  // Number of children made by constructors that only some ranks call, by a hash of those ranks and the tag.
+  std::map<std::uint64_t, std::uint64_t> partial_children_made;
   std::vector<int> members;  // rank to member of the messenger, -1: on another node; filled in by the first message
   std::atomic<Side> side{Side::unknown};
   // Number of partitioned messages that have been initialised, by partner, tag and side; under a lock
@@ -107,8 +108,8 @@ inline constinit std::atomic<std::uint64_t> communicator_epoch{1};
 inline constinit std::atomic<bool> may_be_revoked{false};  // some communicator has been revoked
 bool revoked_slowly(MPI_Comm comm);
 inline bool revoked(MPI_Comm comm) { return may_be_revoked.load(std::memory_order_relaxed) && revoked_slowly(comm); }
-// We may learn of it earlier than the host, which would start a call that it is given then. For calls that are given to
-// it: waits until it knows, for a second at most.
+// Called before a call on a revoked communicator goes to the host. We may learn of the revocation earlier than the
+// host, which would start the call; so this waits until the host knows, for a second at most.
 void let_host_learn(MPI_Comm comm);
 inline bool left_to_host(MPI_Comm comm) {
   if (!revoked(comm)) [[likely]]
@@ -118,15 +119,15 @@ inline bool left_to_host(MPI_Comm comm) {
 }
 void look_for_revoked();  // notices revocation by other ranks
 void note_revoked();
-int note_error_of_host(int code);  // it may be a revocation: from then on calls query the host; returns the code
+int note_error_of_host(int code);  // the error may be a revocation, so later calls ask the host; returns the code
 
 Communicator* communicator_slowly(MPI_Comm comm);
 // Collective. Makes the team, or the hierarchy (over_nodes.cpp), if possible.
 void make_team(Communicator& state);
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);
-// Collective. Creates another team of the same ranks, which share a node; nullptr on all: it cannot be had.
+// Collective. Creates another team of the same ranks. pre: they share a node. nullptr on all: it cannot be created.
 std::unique_ptr<team::Team> separate_team(const Communicator& state);
-// Collective over all its ranks. False: they share a node, and nothing has been made.
+// Collective over all ranks. False: they share a node, so nothing has been made. True: otherwise, even if it failed.
 bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap);
 // Collective. Sets whether reductions over nodes combine in rank order from now on.
 void keep_order(Communicator& state, bool keep);
@@ -206,8 +207,8 @@ inline Communicator* channel(MPI_Comm comm) {
 // pre: channel() has returned it.
 inline bool spans_nodes(const Communicator& state) { return state.side.load(std::memory_order_relaxed) == Side::both; }
 
-// Returns whether the death of that member of the messenger concerns a call that waits for anybody in the communicator:
-// not where it is no rank of it, nor once the program has acknowledged it (revoking.cpp).
+// Returns whether the death of that member of the messenger is an error of an any-source receive in the communicator.
+// False if the member is no rank of it, or if the program has acknowledged the death (revoking.cpp).
 bool may_come_from(const Communicator& c, int member);
 
 inline MessageReach reach_of(Communicator& c) {
@@ -216,7 +217,7 @@ inline MessageReach reach_of(Communicator& c) {
   return c.context && side_of(c) == Side::near ? MessageReach::all : MessageReach::not_all;
 }
 
-// A wait whose flag asks the host, which progresses it; we progress our messages.
+// Returns a Waiter for a wait whose condition calls the host, which progresses the host; it progresses our messages.
 waiting::Waiter host_waiter();
 const waiting::Policy& wait_policy();
 template <class Done>
@@ -229,10 +230,10 @@ void wait_in_host(Done done) {
   wait_in_host(done, waiter);
 }
 
-// Operations of the host that may need this rank while it waits for ours. We see only completions of its requests: a
-// program that has completed some lately counts as having others under way.
-inline constinit std::atomic<int> open_windows{0};  // of the host's
-// A session uses threads: world and sessions share the messenger.
+// Operations of the host that may need this rank while it waits in a call of ours: windows of the host, and requests.
+// We do not know which requests are under way; a program that has used requests of the host lately may have some.
+inline constinit std::atomic<int> open_windows{0};
+// True once a session is used by several threads: world and sessions share the messenger.
 inline constinit std::atomic<bool> threads_in_sessions{false};
 inline constinit std::atomic<std::uint32_t> host_requests_seen{0};
 inline void note_host_request() {

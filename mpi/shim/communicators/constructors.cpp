@@ -15,8 +15,9 @@
 
 namespace nearfield::mpi {
 
-// Communicators that the program has freed while their team was being created. Waiting here could deadlock, and our
-// threads must not call the host, so they are freed when the program completes a collective, or in a later call.
+// Communicators that the program has freed while their team was being created. MPI_Comm_free must not wait for that,
+// which could deadlock, and progress threads must not call the host. So the communicators are freed when the program
+// completes a collective, or in a later call.
 struct FreedCommunicators {
   std::mutex mutex;
   std::vector<MPI_Comm> all;

@@ -1,4 +1,4 @@
-// Our waits progress the host by a probe that finds nothing.
+// Progress of the host in waits of ours: by a probe that finds nothing.
 #include "engine/base/made.hpp"
 #include "engine/processor/processor.h"
 #include "engine/team/process.hpp"
@@ -9,15 +9,16 @@
 namespace nearfield::mpi {
 namespace {
 
-// It must be on the world (MPICH does not progress in probes of MPI_COMM_SELF) and for an unused tag (a message found
-// would end it early).
+// The probe is on MPI_COMM_WORLD, since MPICH does not progress in probes of MPI_COMM_SELF, and for a tag that programs
+// hardly use, since a probe that finds a message ends without progress.
 void progress_host() {
+  const PollsHost polls;
   int flag = 0;
   host.Iprobe(MPI_ANY_SOURCE, largest_tag, host.world, &flag, MPI_STATUS_IGNORE);
 }
 
-// Limits probes for any-source requests of others than the caller: one takes 300 ns, in which messages of this node are
-// not seen.
+// Probes for any-source requests that this call does not wait for, but only now and then: a probe takes 300 ns, in
+// which messages of this node are not seen.
 const PerThread<std::uint64_t> next_look;  // ticks
 bool look_now_and_then() {
   const std::uint64_t now = processor::ticks();

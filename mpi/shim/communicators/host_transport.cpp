@@ -28,7 +28,7 @@ HostTransport::HostTransport(MPI_Comm comm, MPI_Comm within, const hierarchy::Pl
     }
 }
 
-// After MPI_Finalize the host has freed the communicators.
+// After MPI_Finalize communicators can no longer be freed.
 HostTransport::~HostTransport() {
   if (!process()) return;
   for (MPI_Comm& lane : lanes_)
@@ -38,8 +38,8 @@ HostTransport::~HostTransport() {
 
 std::size_t HostTransport::longest() const { return host.Iallgatherv_c && host.Ialltoallv_c ? SIZE_MAX / 2 : INT_MAX; }
 
-// If nodes have equally many ranks, every rank is in one lane, and one call makes all lanes. The call blocks, but all
-// ranks have come by then, so none waits elsewhere for our progress, and no receive has to be posted at the host.
+// If all nodes have the same number of ranks, every rank is in one lane, and one call makes all lanes. The call blocks
+// in the host, but only after all_and() has returned: then all ranks are in this call, so none needs our progress.
 void HostTransport::open(int lane) {
   const auto number = std::size_t(lane);
   if (open_[number]) return;
@@ -48,7 +48,7 @@ void HostTransport::open(int lane) {
   MPI_Comm made = host.comm_null;
   const bool equal = placement_.equal(), in = equal || placement_.in_lane(lane, node) == local;
   if (host.Comm_split(comm_, in ? equal ? local : 0 : MPI_UNDEFINED, node, &made) != MPI_SUCCESS)
-    throw team::Broken("the host could not make a communicator of one rank of each node");
+    throw team::Broken("the host failed to create a communicator of one rank of each node");
   if (equal) open_.assign(open_.size(), true);
   open_[number] = true;
   lanes_[equal ? std::size_t(local) : number] = made;
@@ -116,7 +116,7 @@ void HostTransport::start(unsigned slot, int lane, const LaneTransfer& t) {
                  : call(request, int(t.bytes), s.from.bytes, s.from.at, s.into.bytes, s.into.at, host.Ibcast,
                         host.Igatherv, host.Iscatterv, host.Iallgatherv, host.Ialltoallv);
   });
-  if (code != MPI_SUCCESS) throw team::Broken("the host could not carry a part of a collective to other nodes");
+  if (code != MPI_SUCCESS) throw team::Broken("the host failed to move a part of a collective to other nodes");
 }
 
 int HostTransport::start(unsigned slot, FunctionRef<int(MPI_Request*)> call) {
@@ -136,7 +136,7 @@ bool HostTransport::done(unsigned slot) {
   if (host.Test(&s.request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
     s.busy = false;
     transfers_under_way.fetch_sub(1, std::memory_order_relaxed);
-    throw team::Broken("the host could not carry a part of a collective to other nodes");
+    throw team::Broken("the host failed to move a part of a collective to other nodes");
   }
   if (!flag) {
     if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]

@@ -16,7 +16,7 @@ inline constinit std::atomic<int> transfers_under_way{0};
 
 class HostTransport final : public hierarchy::Transport {
  public:
-  // `comm`: the program's; `within`: of our node's ranks, takes ownership. Throws std::bad_alloc.
+  // `comm`: the program's communicator; `within`: that of our node's ranks, which is freed here. Throws std::bad_alloc.
   HostTransport(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank);
   ~HostTransport() override;
   void open(int lane) override;
@@ -25,7 +25,7 @@ class HostTransport final : public hierarchy::Transport {
   int start(unsigned slot, FunctionRef<int(MPI_Request*)> call);
   bool done(unsigned slot) override;
   std::size_t longest() const override;
-  // Memory for two counts of each rank, for such a call.
+  // Returns memory for two counts per rank, for the arguments of such a call.
   template <class Count>
   Count* counts() {
     static_assert(sizeof(Count) <= sizeof(MPI_Count));

@@ -1,4 +1,4 @@
-// Groups of the host as members of the messenger, and as ranks of the world.
+// Translates groups of the host to members of the messenger, and to ranks of the world.
 #include <algorithm>
 
 #include "mpi/shim/communicators/communicator.hpp"

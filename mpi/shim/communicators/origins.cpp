@@ -1,14 +1,14 @@
-// Constructors of communicators without a parent that all of their ranks know: here they get a context
+// Constructors of communicators that have no parent known to all of their ranks, and how their contexts are computed
 // (communicator.hpp).
 //
 //   MPI_Comm_create_from_group, MPI_Intercomm_create_from_groups
-//       no parent: from the groups, the string tag and the number of such calls, which all count
+//       no parent: from the groups, the string tag and the number of calls with these, which all ranks count
 //   MPI_Intercomm_create, MPI_Comm_accept, MPI_Comm_connect, MPI_Comm_join
 //       two parents: a number that the first rank of the first group makes, broadcast to both groups by the host
 //
-// All ranks decide alike (law 1 of docs/dev/architecture.md): if all processes are of our MPI_COMM_WORLD, all of them
-// run Nearfield and make these calls, even those whose messages the host serves; otherwise all see that, and there is
-// no context. Nor is there one for communicators from sessions while MPI's world is not initialised.
+// All ranks decide alike (law 1 of docs/dev/architecture.md). If all processes are of our MPI_COMM_WORLD, all of them
+// run Nearfield and compute a context, even ranks whose messages the host serves. Otherwise all see that some are not,
+// and there is no context. Nor is there one for communicators from sessions while MPI's world is not initialised.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -30,7 +30,7 @@ struct ContextsOfNames {
 
 namespace {
 
-using Ranks = std::vector<int>;  // in the world
+using Ranks = std::vector<int>;  // ranks in MPI_COMM_WORLD
 
 // The two groups of an intercommunicator; both are empty unless all of their processes are of our world.
 struct Groups {

@@ -38,7 +38,7 @@ hierarchy::Placement placement_of(std::span<const RankDescription> all) {
   return hierarchy::Placement(home);
 }
 
-// Collective over a node's ranks. Makes their team; false on all: it cannot be had.
+// Collective over a node's ranks. Makes their team; false on all: it cannot be created.
 bool make_near(hierarchy::Hierarchy::Near& near, MPI_Comm within) {
   int local = 0, locals = 1;
   host.Comm_rank(within, &local);
@@ -104,7 +104,7 @@ bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap) {
   }
   if (!bootstrap.all_and(made != nullptr)) {
     if (within != host.comm_null) host.Comm_free(&within);
-    log_line(LogLevel::info, "the host serves a communicator of %d ranks: a node's ranks cannot share memory",
+    log_line(LogLevel::info, "the host serves a communicator of %d ranks: the ranks of a node cannot share memory",
              state.size);
     return true;
   }
@@ -123,7 +123,7 @@ bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap) {
   return true;
 }
 
-// If each rank is alone on its node, only this needs a hierarchy.
+// If each rank is alone on its node, a hierarchy is made only when reductions must keep the rank order.
 void keep_order(Communicator& state, bool keep) {
   state.reproducible = keep;
   if (state.hierarchy) {

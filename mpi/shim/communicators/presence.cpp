@@ -20,6 +20,7 @@
 #include "engine/base/made.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "engine/team/presence.hpp"
+#include "mpi/local_ranks.hpp"
 #include "mpi/shim/process/host.hpp"
 #include "mpi/shim/process/launchers.hpp"
 
@@ -77,8 +78,7 @@ JobPresence& own() { return made<JobPresence>(); }
 
 // Returns whether the launcher says that all ranks are on this node.
 bool on_one_node(int size) {
-  for (const char* const name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
-    if (const std::string local = variable(name); !local.empty()) return std::atoi(local.c_str()) == size;
+  if (const int local = local_ranks()) return local == size;
   for (const char* const name : {"SLURM_STEP_NUM_NODES", "PALS_NUM_NODES"})
     if (const std::string nodes = variable(name); !nodes.empty()) return nodes == "1";
   return false;
@@ -148,7 +148,7 @@ std::vector<std::string> find_absentees() {
 
 }  // namespace
 
-// Tries twice if memory is short: a rank without its name would wait for others, which find it absent and stay out.
+// Tries twice if memory is short: others find a rank without a name absent and stay out, while it would wait for them.
 void announce_presence() {
   const std::lock_guard lock(own().beginning);
   if (own().presence) return;
@@ -170,17 +170,18 @@ bool ranks_are_absent(int rank, int size) {
   if (size == 1 || !own().announced || !own().met_by_init || own().job.rank != rank || !on_one_node(size)) return false;
   const std::vector<int> absent = own().presence->absentees(size);
   if (absent.empty()) return false;
-  // For ranks that could not find out, since their environment lacks something: they end the job.
+  // For ranks whose environment lacks a variable, so that they could not find out: they wait for us, and end the job.
   own().presence->withdraw();
   int first = 0;  // the first rank that is present writes the line
   while (std::ranges::binary_search(absent, first)) ++first;
   if (first == rank) {
     std::vector<std::string> names;
     for (const int r : absent) names.push_back(std::to_string(r));
-    log_line(LogLevel::warn,
-             "rank %s of %d runs without Nearfield, so the host serves the whole job; is a program static, in another "
-             "container, its environment without LD_PRELOAD, or does a sandbox forbid it sockets?",
-             list(names).c_str(), size);
+    log_line(
+        LogLevel::warn,
+        "rank %s of %d runs without Nearfield, so the host serves the whole job; is a program static or in another "
+        "container, does its environment lack LD_PRELOAD, or does a sandbox deny it sockets?",
+        list(names).c_str(), size);
   }
   return true;
 }
@@ -192,8 +193,9 @@ void look_for_absentees(int rank, int size, std::uint64_t waited) {
   const std::vector<std::string> absent = find_absentees();
   if (absent.empty()) return;
   log_line(LogLevel::error,
-           "MPI_Init: rank %d of %d waits for ranks that run without Nearfield: %s. Run all of the job with it (is a "
-           "program static, in another container, or its environment without LD_PRELOAD?) or none",
+           "MPI_Init: rank %d of %d waits for ranks that run without Nearfield: %s. Run all ranks with Nearfield or "
+           "none (is a "
+           "program static or in another container, or does its environment lack LD_PRELOAD?)",
            rank, size, list(absent).c_str());
   let_launchers_forward();
   host.Abort(host.world, 1);

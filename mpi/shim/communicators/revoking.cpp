@@ -1,13 +1,13 @@
 // Fault tolerance (ULFM, law 8 of docs/dev/architecture.md): MPIX_Comm_revoke must end all waits in a communicator, on
-// all ranks, and the host does not see those that are inside Nearfield. So revocation is published in shared memory: to
-// the team by a word in its member's block, to messages by their contexts.
+// all ranks, and the host does not see waits inside Nearfield. So revocation is published in shared memory: for
+// collectives by a word of the revoking member of the team, for messages by closing the communicator's contexts.
 //
-//   rank that revokes                    ranks that wait
+//   rank that revokes                    rank that waits
 //   host.Comm_revoke                     in a collective: reads the members' words now and then (Team::revoked)
 //   note_revoked                         for a message: learns which contexts are closed (look_for_revoked); its
-//   Team::revoke: its member's word        request ends by ErrorKind::closed
-//   Messenger::close: its contexts       then both: note_revoked, and the error; from then on calls query the host,
-//                                          and are its own once it knows
+//   Team::revoke: sets its word            request ends with ErrorKind::closed
+//   Messenger::close for each context    in both cases: note_revoked, and the error. Later calls on the communicator
+//                                          ask the host, and go to it once it knows of the revocation
 //
 // Programs that revoke nothing pay one load of may_be_revoked; the words in shared memory provide the ordering.
 #include <unistd.h>
@@ -20,7 +20,7 @@
 namespace nearfield::mpi {
 
 namespace {
-constinit std::atomic<bool> one_is_revoked{false};           // known without asking the host
+constinit std::atomic<bool> one_is_revoked{false};           // we know of a revocation without asking the host
 constexpr std::uint64_t patience_with_host = 1'000'000'000;  // ns
 }  // namespace
 
@@ -41,7 +41,7 @@ bool host_knows(MPI_Comm comm) {
   return host.Comm_is_revoked && host.Comm_is_revoked(comm, &flag) == MPI_SUCCESS && flag;
 }
 
-// Progresses the host until it knows as well what we do.
+// Progresses the host until known(), or for a second.
 template <class Known>
 void wait_for_host(Known known) {
   const std::uint64_t end = waiting::nanoseconds() + patience_with_host;
@@ -77,7 +77,7 @@ int Comm_revoke(MPI_Comm comm) {
   note_revoked();
   if (state->near_team()) state->near_team()->revoke();
   if (the_messenger && state->context) {
-    // The first is what others ask for (revoked) when a request of any of them has ended.
+    // The first context is the one that revoked() asks for after a request of any of these contexts has ended.
     for (const std::uint64_t context : {state->context, context_of_creation(*state), context_of_collectives(*state),
                                         context_of_overlapping(*state), context_of_partitioned(*state)})
       the_messenger->close(context);
@@ -93,13 +93,14 @@ bool may_come_from(const Communicator& c, int member) {
   if (!the_messenger->known_dead(member) || !host.Comm_failure_get_acked ||
       host.Comm_failure_get_acked(c.comm, &acknowledged) != MPI_SUCCESS)
     return true;
-  const Communicator* const world = communicator_of(host.world);
+  Communicator* const world = communicator_of(host.world);
+  if (world) side_of(*world);  // it may not have carried a message yet
   const std::vector<int> ranks = ranks_in_world(acknowledged);
   host.Group_free(&acknowledged);
   return std::ranges::none_of(ranks, [&](int rank) { return world && world->members[std::size_t(rank)] == member; });
 }
 
-// We learn of a death earlier than the host, which acknowledges only those that it knows of.
+// We may learn of a death earlier than the host, which acknowledges only the deaths that it knows of. So wait for it.
 int Comm_failure_ack(MPI_Comm comm) {
   int code = host.Comm_failure_ack(comm);
   const Communicator* const state = communicator_of(comm);

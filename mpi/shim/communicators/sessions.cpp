@@ -1,6 +1,6 @@
-// The session that a communicator comes from. Groups inherit it: from MPI_Group_from_session_pset, through derived
-// groups, to MPI_Comm_create_from_group; communicators pass it to their children (set_origin). Buffered sends need it
-// (p2p/buffered.cpp), and hosts do not report it.
+// Notes which session a communicator comes from: buffered sends need that (p2p/buffered.cpp), and hosts do not tell it.
+// MPI_Group_from_session_pset notes it for the group, derived groups inherit it, MPI_Comm_create_from_group notes it
+// for the communicator, and communicators pass it to their children (set_origin).
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -13,7 +13,7 @@
 
 namespace nearfield::mpi {
 
-// Hosts return the same group several times, to be freed as often.
+// Hosts may return the same handle several times; then it must be freed as often.
 struct Noted {
   Origin origin = 0;
   int references = 0;

@@ -1,5 +1,5 @@
-// Entries of collectives of one communicator, blocking, non-blocking and persistent. Apart, so that they are compiled
-// beside each other.
+// Entries of the collectives that a team can serve, blocking, non-blocking and persistent. It is a file of its own, so
+// that ninja compiles these files in parallel.
 #include "mpi/shim/collectives/engine/classes.hpp"
 #include "mpi/shim/process/entry.hpp"
 

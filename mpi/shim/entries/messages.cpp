@@ -1,4 +1,4 @@
-// Entries of point to point that templates serve. Apart, so that they are compiled beside each other.
+// Entries of point to point that templates serve: a file of its own, so that ninja compiles these files in parallel.
 #include "mpi/shim/p2p/receiving.hpp"
 #include "mpi/shim/p2p/sending.hpp"
 #include "mpi/shim/p2p/sendrecv.hpp"

@@ -1,5 +1,5 @@
-// Entries of collectives that are made of edges: counts differ, or ranks are neighbours. Apart, so that they are
-// compiled beside each other.
+// Entries of collectives that are made of edges: counts differ, or ranks are neighbours. It is a file of its own, so
+// that ninja compiles these files in parallel.
 #include "mpi/shim/collectives/vector/classes.hpp"
 #include "mpi/shim/process/entry.hpp"
 

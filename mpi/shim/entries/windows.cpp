@@ -1,4 +1,4 @@
-// Entries of one-sided operations. Apart, so that they are compiled beside each other.
+// Entries of one-sided operations: a file of its own, so that ninja compiles these files in parallel.
 #include "mpi/shim/process/entry.hpp"
 #include "mpi/shim/rma/accumulating.hpp"
 #include "mpi/shim/rma/moving.hpp"

@@ -28,8 +28,8 @@ class Room {
   std::vector<T> more_;
 };
 
-// Large-count forms return counts and displacements in one array: the number of counts, and their position among the
-// integers.
+// Large-count forms return counts and displacements in one array: `counts` elements of it are counts, the others
+// displacements. In a node the counts come after the first `before` integers.
 struct Large {
   std::size_t counts, before;
 };

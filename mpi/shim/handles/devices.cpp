@@ -166,11 +166,11 @@ void look_again() {
       if (!library || !runtime.bind(library)) continue;
       bound(runtime).store(true, std::memory_order_release);  // SYNC: runtime-bound
       loaded.store(true, std::memory_order_relaxed);
-      log_line(LogLevel::info, "%s is loaded: buffers in device memory are staged", name.c_str());
+      log_line(LogLevel::info, "%s is loaded: buffers in device memory are copied through CPU memory", name.c_str());
       break;
     }
   }
-  // Keeps a handle of the last library in the list, behind which the loader adds later ones.
+  // Keeps a handle of the last library in the loader's list; later libraries are appended to that list.
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
     void* const library = dlopen(name->c_str(), RTLD_LAZY | RTLD_NOLOAD);
     link_map* map = nullptr;
@@ -189,7 +189,7 @@ bool is_device(const void* address) {
 }
 
 bool is_device(const layout::Data& data) {
-  constexpr std::uint64_t looked_at = 64;  // runs of a type whose blocks may lie in different memories
+  constexpr std::uint64_t looked_at = 64;  // runs of bytes; those of one type may lie in different memories
   if (data.bytes == 0) return false;
   if (data.dense()) return is_device(data.address);
   for (std::uint64_t i = 0; i < std::min(data.view.run_count, looked_at); ++i)

@@ -30,7 +30,7 @@ void look_again();
 }
 
 bool is_device(const void* address);
-bool is_device(const layout::Data& data);  // true if any of it is; false of none
+bool is_device(const layout::Data& data);  // true if any byte of `data` is in device memory
 
 // As layout::gather and scatter, for data of which some is device memory. The copies are complete when they return;
 // false: the run-time has failed.

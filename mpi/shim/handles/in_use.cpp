@@ -14,7 +14,7 @@ template <class Kind>
 struct UsesOfHandles {
   struct Uses {
     unsigned count = 0;
-    unsigned freed = 0;  // times, by the program: more than once where it has got it from MPI_Type_get_contents
+    unsigned freed = 0;  // how often the program has freed it; MPI_Type_get_contents may have returned it several times
   };
   std::atomic<bool> any{false};  // without any use no lock is taken
   std::mutex mutex;

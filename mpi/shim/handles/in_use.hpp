@@ -1,5 +1,5 @@
-// Operators and types that our requests need after the program has freed them. The host's free is delayed until the
-// last of these requests is freed, since operators cannot be duplicated.
+// Operators and types that our requests may need after the program has freed them. Then MPI_Op_free or MPI_Type_free of
+// the host is called only when the last of these requests is freed, since operators cannot be duplicated.
 #pragma once
 #include "mpi/shim/process/host.hpp"
 

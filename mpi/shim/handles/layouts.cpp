@@ -1,7 +1,7 @@
-// Flattening: a type's contents, read back from the host (contents.hpp), become runs of bytes; types that these do not
-// describe (of a newer standard, or with gaps inside of a predefined type) are flattened by packing. Types with too
-// many runs, or without memory, stay undescribed: the host packs their data. Layouts are made under one lock and never
-// changed.
+// Flattening: a type's contents, read back from the host (contents.hpp), become runs of bytes. Types whose contents do
+// not tell the runs (constructors of a newer standard, predefined types with gaps) are flattened by packing. If a type
+// has too many runs, or memory is short, the layout stays undescribed: the host packs the type's data. Layouts are made
+// under one lock and never changed.
 #include "mpi/shim/handles/layouts.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ int do_not_copy_type(MPI_Datatype, int, void*, void*, void*, int* flag) {
 
 // State of the type that is being flattened; guarded by the lock of find_layout.
 struct FlattenedType {
-  // The types that it is made of, as far as they are one.
+  // The predefined type that all its elements have, if there is only one.
   struct {
     const TypeInfo* type = nullptr;
     bool several = false;
@@ -47,7 +47,7 @@ struct FlattenedType {
     }
     const TypeInfo* only() const { return several ? nullptr : type; }
   } basic;
-  bool keeps_gaps = false;
+  bool keeps_gaps = false;  // gaps inside of predefined types count as data
 };
 
 namespace {
@@ -56,7 +56,7 @@ FlattenedType& flattened() { return made<FlattenedType>(); }
 
 bool flatten(const Node& node, Builder& out);
 
-// Finds the origin of every packed byte: the host packs numbers that name their own position.
+// Finds where each packed byte comes from: the host packs an array in which each byte tells its own position.
 bool flatten_by_packing(MPI_Datatype type, Builder& out) {
   const Committed committed(type);
   if (!committed.good()) return false;
@@ -131,8 +131,8 @@ bool flatten_subarray(std::span<const MPI_Count> numbers, const Child& child, Bu
   return !out.too_long();
 }
 
-// Flattens one process's part of a distributed array. Along each dimension blocks are dealt to the processes in turn:
-// of one element (cyclic), of several, or so long that every process gets one (block), or one process all.
+// Flattens one process's part of a distributed array. Along each dimension the processes get blocks in turn: blocks of
+// one element or of several (cyclic), or blocks so long that every process gets one (block), or one process gets all.
 bool flatten_darray(std::span<const MPI_Count> numbers, const Child& child, Builder& out) {
   const auto dimensions = std::size_t(numbers[2]);
   const MPI_Count *sizes = &numbers[3], *kinds = sizes + dimensions, *arguments = kinds + dimensions,
@@ -226,7 +226,7 @@ void keep_view(TypeLayout& made, Builder&& builder, MPI_Aint extent) {
   made.keep = std::move(kept);
 }
 
-// Makes the layout with the gaps inside of its elements.
+// Makes the layout in which gaps inside of elements count as data.
 std::shared_ptr<const TypeLayout> make_with_gaps(const Node& node) {
   auto made = std::make_shared<TypeLayout>();
   Builder builder;
@@ -294,7 +294,7 @@ class LayoutCache {
 struct KnownLayouts {
   LayoutCache cache;
   std::vector<MPI_Count> spare;
-  std::recursive_mutex first_use;  // one thread describes a new type; an error handler may call us again
+  std::recursive_mutex first_use;  // while a new type is described; an error handler may call us again meanwhile
 };
 
 namespace {
@@ -349,8 +349,8 @@ struct CachedLayout {
   std::uint64_t epoch = 0;
   std::shared_ptr<const TypeLayout> layout;
 };
-// A type gets its attribute after that many slow look-ups without: types that are freed after their first use need
-// none.
+// Number of slow look-ups of a type before the one that stores its layout as an attribute: types that are freed after
+// their first use need no attribute.
 constexpr std::uint8_t sightings_without = 1;
 const PerThread<std::array<CachedLayout, 4>, threads::at::layouts> layout_cache;
 

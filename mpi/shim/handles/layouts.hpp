@@ -1,12 +1,12 @@
-// Layouts (engine/layout) of the host's datatypes. A derived type is flattened at its first message, unless one of the
-// same contents has been; a cache per thread saves the look-up. A type that is looked up again gets its layout as an
-// attribute.
+// Layouts (engine/layout) of the host's datatypes. A derived type is flattened at its first message, unless the layout
+// of a type with equal contents is known. Each thread caches layouts by handle. A type that is looked up again gets its
+// layout as an attribute.
 //
-//   a thread that looks                            the type goes (types_gone, before the host's MPI_Type_free)
+//   a thread looks up a type                       the type is freed (types_gone, before the host's MPI_Type_free)
 //   loads the epoch (acquire)                      raises the epoch (acquire and release)
-//   same type, same epoch: what the cache holds    deletes what the attribute holds
-//   else the attribute, or what is known by the    layouts in use stay: they are shared
-//   type's contents, or makes it; caches it
+//   takes the cached layout if type and epoch      deletes the attribute's reference to the layout; layouts in use
+//   are equal; else the attribute's, or one of       stay, since references are counted
+//   equal contents, or makes one; caches it
 #pragma once
 #include <memory>
 
@@ -23,7 +23,7 @@ struct TypeLayout {
   std::shared_ptr<const void> keep;
   // The only predefined type in it; nullptr: there are several, or an unknown one.
   const TypeInfo* basic = nullptr;
-  // The same with the gaps inside of its elements, if they have any (pairs of a value and an integer).
+  // The layout in which gaps inside of elements count as data, if elements have gaps (pairs of a value and an integer).
   std::shared_ptr<const TypeLayout> with_gaps;
 };
 

@@ -104,7 +104,7 @@ int Packed::unpack_bytes(std::size_t bytes) {
 }
 
 void Packed::keep_type() {
-  packs_on_ = host.self;  // the program may free its own before
+  packs_on_ = host.self;  // the program may free its communicator before the request is complete
   struct Kept {
     Kept(std::shared_ptr<const TypeLayout> of, MPI_Datatype type) : layout(std::move(of)), type(type) {}
     const std::shared_ptr<const TypeLayout> layout;

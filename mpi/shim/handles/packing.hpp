@@ -1,7 +1,7 @@
-// Data of a derived type, or of a device, as contiguous bytes in ordinary memory. Whether a rank's type is derived is
-// known to that rank only, so such calls cannot simply go to the host: the rank packs into a pooled buffer and takes
-// part like all others. Messages are packed where the messenger cannot address the data: of types with too many runs,
-// and of devices. A Packed belongs to one call or one request.
+// Data of a derived type, or in device memory, as contiguous bytes in ordinary memory. Only the rank itself knows
+// whether its type is derived, so such calls cannot simply go to the host: the rank packs into a pooled buffer and
+// takes part like all others. Messages are packed only if the messenger cannot address the data: data of types with too
+// many runs, and data in device memory. A Packed belongs to one call or one request.
 #pragma once
 #include <memory>
 #include <optional>
@@ -65,9 +65,9 @@ class Packed {
     return move(false, const_cast<std::byte*>(packed), first, count);
   }
   std::size_t element() const { return element_; }  // bytes
-  // Returns whether packed elements are laid out as in memory, of whatever kind.
+  // Returns whether packed elements have the same layout as in memory, be it ordinary or device memory.
   bool as_packed() const { return !layout_ || (layout_->described && layout_->view.dense()); }
-  // Returns the layout of all of it, if it has gaps that this process can copy.
+  // Returns all elements with their layout, if it has gaps and this process can copy them; else nothing.
   std::optional<layout::Data> with_gaps() const {
     if (dense_ || device_ || !layout_ || !layout_->described) return std::nullopt;
     return user_data();
@@ -92,18 +92,18 @@ class Packed {
   void* buffer_;
   std::size_t count_, bytes_ = 0, element_ = 0;
   MPI_Datatype type_;
-  const MPI_Comm comm_;  // of its errors (raised_on)
-  MPI_Comm packs_on_;
+  const MPI_Comm comm_;  // on which errors are raised (raised_on)
+  MPI_Comm packs_on_;    // argument of the host's MPI_Pack
   bool dense_ = false;
   bool device_ = false;  // memory that only its run-time can copy
-  bool fitted_ = false;  // temporary_ has what fit() has left of it
+  bool fitted_ = false;  // temporary_ holds the blocks that fit() has made
   int error_ = 0;
   std::shared_ptr<const TypeLayout> layout_;  // of derived types
   std::optional<memory::Temporary> temporary_;
 };
 
-// The copy that stands for data that the messenger cannot address, from now on in `typed` as well; nullptr: it can.
-// `keeps`: for a request. Throws std::bad_alloc.
+// Makes a packed copy of data that the messenger cannot address, and lets `typed` describe the copy. Returns nullptr if
+// the messenger can address the data. `keeps`: the copy belongs to a request. Throws std::bad_alloc.
 template <class Count>
 std::unique_ptr<Packed> packed_copy(TypedData& typed, const void* buffer, Count count, MPI_Datatype type, MPI_Comm comm,
                                     bool keeps = false) {

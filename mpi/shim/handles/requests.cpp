@@ -1,5 +1,5 @@
-// The table of requests: chunks, a list of free ones, and those that the program has freed while they were under way;
-// how they begin and end, and their statuses and errors.
+// The table of requests: chunks, the list of free requests, and the requests that the program has freed while they were
+// under way. Also how requests begin and end, and their statuses and errors.
 #include "mpi/shim/handles/requests.hpp"
 
 #include <cstring>
@@ -153,39 +153,44 @@ void free_later(UserRequest* request) {
   table().freed_count.fetch_add(1, std::memory_order_relaxed);
 }
 
+// They are asked without the lock, since requests that consist of others complete them, which takes it.
 void sweep_freed() {
-  UserRequest* done[swept_at_once];
-  unsigned n = 0;
+  UserRequest* taken[swept_at_once];
+  unsigned n = 0, left = 0;
   {
     const TableLock lock;
-    for (unsigned looks = 0; looks < swept_at_once && !table().freed.empty(); ++looks) {
-      UserRequest*& freed = table().freed[table().freed_at % table().freed.size()];
-      if (!freed->complete()) {
-        ++table().freed_at;
-        continue;
-      }
-      done[n++] = freed;
-      freed = table().freed.back();
-      table().freed.pop_back();
+    auto& freed = table().freed;
+    for (; n < swept_at_once && !freed.empty(); ++n) {
+      UserRequest*& next = freed[table().freed_at++ % freed.size()];
+      taken[n] = std::exchange(next, freed.back());
+      freed.pop_back();
     }
-    table().freed_count.fetch_sub(n, std::memory_order_relaxed);
   }
-  for (unsigned i = 0; i < n; ++i) free_request(done[i]);
+  for (unsigned i = 0; i < n; ++i)
+    if (taken[i]->complete()) free_request(taken[i]);
+    else taken[left++] = taken[i];
+  const TableLock lock;
+  table().freed.insert(table().freed.end(), taken, taken + left);
+  table().freed_count.fetch_sub(n - left, std::memory_order_relaxed);
 }
 
 bool freed_are_outstanding() {
   sweep_freed();
-  const TableLock lock;
   auto owed = [](UserRequest& r) {
     return !r.complete() && (r.activity ? r.activity->owed() : r.request.is_send || !r.request.posted);
   };
   // A request that is not owed now never will be again, so the next search begins at the one found.
-  for (std::size_t looks = 0; looks < table().freed.size(); ++looks, ++table().owed_at)
-    if (owed(*table().freed[table().owed_at % table().freed.size()])) return true;
+  const auto next = [](std::size_t looks) -> UserRequest* {
+    const TableLock lock;
+    const auto& freed = table().freed;
+    return looks < freed.size() ? freed[table().owed_at % freed.size()] : nullptr;
+  };
+  for (std::size_t looks = 0; UserRequest* const freed = next(looks); ++looks, ++table().owed_at)
+    if (owed(*freed)) return true;
   return false;
 }
 
-// Needs no search of requests: each holds the number of communicators that had been freed when it was made.
+// Need not search for the requests: each holds the number of communicators that had been freed when it was made.
 void outlive(MPI_Comm comm) {
   const TableLock lock;
   if (table().in_use == 0) return;
@@ -218,12 +223,12 @@ void show_persistent() {
         }
     }
   }
-  MPI_Request request;  // the host's to free
+  MPI_Request request;  // never freed, so that the host reports it
   for (MPI_Comm each : on) host.Send_init(nullptr, 0, host.byte, 0, 0, each, &request);
 }
 
-// Open MPI's Fortran functions read a request's number from the object behind its handle. Its offset follows from two
-// requests of the host and their known numbers.
+// Open MPI's Fortran functions read a request's number from the object behind its handle. We find the offset of the
+// number in two requests of the host, whose numbers MPI_Request_c2f returns.
 void find_fortran_number() {
   if constexpr (abi::FortranPart::bytes == 0) return;
   MPI_Request two[2];
@@ -243,7 +248,7 @@ void find_fortran_number() {
   }
   for (MPI_Request& request : two) host.Request_free(&request);
   if (table().fortran_offset < 0)
-    log_line(LogLevel::info, "requests of Fortran programs: their numbers were not found");
+    log_line(LogLevel::info, "the numbers that the host gives to requests in Fortran were not found");
 }
 
 void set_status(MPI_Status* status, const UserRequest& request) {
@@ -304,8 +309,8 @@ int code_of_error(const messages::Request& request) {
 }
 
 void say_what_is_cut(int partner, std::uint64_t bytes, std::uint64_t room) {
-  log_line(LogLevel::error, "%s: rank %d has %llu bytes, of which this rank expects %llu", function_of_program(),
-           partner, static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(room));
+  log_line(LogLevel::error, "%s: rank %d has %llu bytes, but this rank expects %llu", function_of_program(), partner,
+           static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(room));
   *cut = {partner, 0, bytes, room, true};
 }
 

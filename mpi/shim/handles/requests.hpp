@@ -25,13 +25,13 @@ enum class SendMode : std::uint8_t { standard, buffered, synchronous, ready };
 // request takes 10 ns).
 struct alignas(64) UserRequest {
   [[no_unique_address]] abi::FortranPart fortran;  // first
-  std::uint32_t index = 0;                         // in the table of requests; also its number in Fortran, shifted
+  std::uint32_t index = 0;                         // in the table of requests; -2 - index is its number in Fortran
   bool persistent = false;
   bool active = false;
   bool in_use = false;
   bool common = false;        // handle of all sends that were complete at once; never freed
-  bool died = false;          // its activity has ended since a process that it needs has died
-  std::uint32_t made_at = 0;  // number of communicators freed by then
+  bool died = false;          // its activity has ended because a process that it needs has died
+  std::uint32_t made_at = 0;  // how many communicators had been freed when it was made
   MPI_Comm made_on{};
   UserRequest* next_free = nullptr;
   messages::Request request;           // a plain message
@@ -43,14 +43,14 @@ struct alignas(64) UserRequest {
       return request.complete();
     return !active || died || activity->completed();
   }
-  // Whether the death of that member of the messenger concerns it.
+  // Returns whether the operation may need that member of the messenger.
   bool involves(int who) const;
   bool from_anybody() const { return activity ? activity->from_anybody() : !request.is_send && request.member < 0; }
 };
 
 UserRequest* new_request(MPI_Comm comm);
 MPI_Request common_send();  // complete, shared by all such sends
-// Makes a request for an operation that the caller starts.
+// Makes an active request for an operation that the caller starts itself.
 MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity);
 // Makes a request for `activity`, and begins it unless it is persistent. Returns an error class.
 int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request);
@@ -59,7 +59,7 @@ int begin(UserRequest& user);
 void free_request(UserRequest* request);  // at once
 // The user has freed it while it may be under way: frees it once it is complete.
 void free_later(UserRequest* request);
-void sweep_freed();  // checks some of them, in turn
+void sweep_freed();  // frees those of the next few that are complete; calls take turns among all
 bool freed_are_outstanding();
 // The communicator is freed: errors of its requests go to the world from now on, since the handle may be reused.
 void outlive(MPI_Comm comm);
@@ -68,8 +68,8 @@ MPI_Comm of_gone(const UserRequest& request);
 inline MPI_Comm UserRequest::comm() const {
   return made_at == communicators_gone.load(std::memory_order_relaxed) ? made_on : of_gone(*this);
 }
-// At the end, for hosts that report persistent requests that are not freed: makes one of theirs for each of ours,
-// except on freed communicators.
+// Called in MPI_Finalize for hosts that report persistent requests that have not been freed: makes a request of the
+// host for each of ours, except on freed communicators, so that the host reports it.
 void show_persistent();
 inline constinit std::atomic<MPI_Request> sent_at_once{};  // common_send() once it has been called
 void find_fortran_number();  // Open MPI: finds where its Fortran interface reads a request's number
@@ -111,9 +111,9 @@ void set_status(MPI_Status* status, const UserRequest& request);
 
 // Returns the error class of a complete request.
 int code_of_error(messages::ErrorKind error);
-// Of a collective call, whose programs do not expect it; raising the error says no more then.
+// Logs whose message in a collective call was truncated; the error that is raised does not name the sender.
 void say_what_is_cut(int partner, std::uint64_t bytes, std::uint64_t room);
-int code_of_error(const messages::Request& request);  // keeps details for the message, if this thread raises it next
+int code_of_error(const messages::Request& request);  // keeps details for the log, if this thread raises it next
 inline int outcome(const messages::Request& request) {
   return request.error == messages::ErrorKind::none ? MPI_SUCCESS : code_of_error(request);
 }
@@ -121,7 +121,7 @@ inline int outcome(const messages::Request& request) {
 // Classes of errors that fault-tolerant hosts have, MPI_ERR_OTHER elsewhere (revoking.cpp).
 int revoked_class();
 int died_class();
-int pending_class();  // of a receive from anybody that stays
+int pending_class();  // of an any-source receive that a death leaves under way
 
 // Marks a code that the host has reported already: the next raise_code only returns it.
 int raised_by_host(int code);

@@ -10,10 +10,10 @@
 
 namespace nearfield::mpi {
 
-// Where the host keeps what it hides of a status.
+// Offsets of the host's private fields of a status.
 struct StatusFields {
   int count_at = 0, cancelled_at = 0;  // offsets; the mark may be in the count's word
-  std::uint64_t most = 0;              // bytes; for more the host's functions are called. 0: always
+  std::uint64_t most = 0;              // for so many bytes or more, the host's functions are called
 
   void set(MPI_Status* status, std::uint64_t bytes) const {
     constexpr std::uint32_t not_cancelled = 0;

@@ -1,5 +1,5 @@
-// Tables from handles to types and operators. A handle that a host lacks is null and left out; a type of another size
-// than in the engine is moved, not reduced.
+// Tables from handles to types and operators. A handle that a host lacks is null and is left out. If a type's size
+// differs from that of the engine's type, its data are moved, but not reduced.
 #include "mpi/shim/handles/types.hpp"
 #include "engine/base/made.hpp"
 
@@ -76,7 +76,7 @@ constexpr Type unsigned_type(std::size_t bytes) {
   return bytes == 1 ? Type::u8 : bytes == 2 ? Type::u16 : bytes == 4 ? Type::u32 : bytes == 8 ? Type::u64 : Type::none;
 }
 
-// Fortran's types by precision and range equal one of the others.
+// Fortran's types of a given precision and range are stored like one of the engine's types.
 Type parameterised(int combiner, std::size_t bytes) {
   if (combiner == MPI_COMBINER_F90_INTEGER) return signed_type(bytes);
   if (combiner == MPI_COMBINER_F90_REAL) return bytes == 4 ? Type::f32 : bytes == 8 ? Type::f64 : Type::none;
@@ -84,7 +84,7 @@ Type parameterised(int combiner, std::size_t bytes) {
   return Type::none;
 }
 
-// Fortran's kinds follow the host's own sizes.
+// Adds a type of Fortran, whose size the host decides.
 void add_sized(MPI_Datatype handle, Type of4, Type of8, Type of16 = Type::none, bool fortran_integer = false) {
   if (handle == host.type_null || !handle) return;
   MPI_Count bytes = 0;

@@ -23,8 +23,8 @@ void bind_types();
 
 // nullptr: no predefined type, or one that we do not know.
 const TypeInfo* find_type(MPI_Datatype type);
-// For a predefined type that find_type does not know: Fortran's parameterised kinds, and types of one host, which we
-// move and the host combines. nullptr: it has gaps. Such types are never freed, nor is the result.
+// For a predefined type that find_type does not know: Fortran's types of a given precision and range, and types that
+// only one host has; we move their data, the host reduces them. nullptr: the type has gaps. Results are never freed.
 const TypeInfo* find_other_type(MPI_Datatype type);
 
 std::optional<reducing::Op> find_op(MPI_Op op);
@@ -35,9 +35,9 @@ inline std::uint64_t types_epoch() { return layout_epoch.load(std::memory_order_
 // Called before the host frees a type, since its handle may be reused at once.
 inline void types_gone() { layout_epoch.fetch_add(1, std::memory_order_acq_rel); }  // SYNC: types-epoch
 
-// A committed type of ours with the layout of another: old types of a constructor need not be committed, hosts abort if
-// they are to pack such a type, and the program may free it at any time. Unlike MPI_Type_dup it calls no callbacks of
-// the program.
+// A committed type of ours with the layout of another type, which the program may free at any time. The other type may
+// be an old type of a constructor, which need not be committed; hosts abort if they pack such a type. Unlike
+// MPI_Type_dup this calls no callbacks of the program.
 class Committed {
  public:
   explicit Committed(MPI_Datatype type) {

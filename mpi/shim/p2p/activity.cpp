@@ -1,4 +1,4 @@
-// Starts of such messages. The first call of outcome() stores the received data.
+// Starts and ends such messages. The first call of outcome() after a start stores the received data.
 #include "mpi/shim/p2p/activity.hpp"
 
 #include <utility>

@@ -1,6 +1,6 @@
-// Messages of requests that are not plain: persistent ones, with MPI_PROC_NULL, of data that is not dense, on devices,
-// and combined sends and receives. Their layouts and packed copies live as long as the request. One thread uses
-// a Message at a time, as its request; the messenger progresses it under its lock.
+// Messages of requests that are not plain: persistent requests, MPI_PROC_NULL, data with gaps or in device memory, and
+// combined sends and receives. Their layouts and packed copies live as long as the request. One thread uses a Message
+// at a time, as MPI demands of its request; the messenger progresses it under the messenger's lock.
 #pragma once
 #include "mpi/shim/p2p/point.hpp"
 
@@ -26,8 +26,8 @@ class Message final : public Activity {
   bool owed() const override { return request.is_send || !request.posted || other; }
   // Keeps the fields of `request` for all starts.
   void keep();
-  messages::Request request;  // its status is that of the whole
-  bool proc_null = false;     // to or from MPI_PROC_NULL: complete at once
+  messages::Request request;  // of a combined send and receive, the receive, whose status the program gets
+  bool proc_null = false;     // to or from MPI_PROC_NULL, so complete at once
   SendMode mode{};
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
   std::shared_ptr<const TypeLayout> layout, other_layout;

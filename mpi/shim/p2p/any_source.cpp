@@ -13,14 +13,14 @@ namespace nearfield::mpi {
 
 namespace {
 
-// A message to ourselves by the host, which withdraws a receive there.
+// A message to ourselves by the host, which withdraws a receive that is posted there.
 struct Token {
   MPI_Comm comm;
   int rank, tag;
-  MPI_Request sent, drain;  // drain: a receive for it, once no posted receive may match it
+  MPI_Request sent, drain;  // drain: the receive for a token that no other posted receive may match any more
 };
 
-// Tokens with one tag.
+// The tokens with one tag in one communicator.
 struct TokensOf final : messages::Tokens {
   TokensOf(MPI_Comm comm, int rank, int tag) : comm_(comm), rank_(rank), tag_(tag) {}
   bool are(MPI_Comm comm, int tag) const { return comm_ == comm && tag_ == tag; }
@@ -31,7 +31,7 @@ struct TokensOf final : messages::Tokens {
  private:
   bool send() override;
   bool drain() override;
-  MPI_Comm comm_;  // null: freed
+  MPI_Comm comm_;  // MPI_COMM_NULL: it has been freed
   const int rank_, tag_;
 };
 
@@ -41,11 +41,12 @@ struct TokensOf final : messages::Tokens {
 struct AnySourceRequests {
   std::mutex mutex;
   std::vector<AnySourceRequest*> all;
-  std::vector<Token> tokens;  // under the messenger's lock
-  std::mutex of_tags;         // taken last
+  std::vector<Token> tokens;             // under the messenger's lock
+  std::atomic<int> tokens_under_way{0};  // their number
+  std::mutex of_tags;                    // guards tokens_of_tags; no other lock is taken while it is held
   std::list<TokensOf> tokens_of_tags;
 
-  void count() { any_source_requests.store(int(all.size() + tokens.size()), std::memory_order_relaxed); }
+  void count_tokens(int more);
   void settle_tokens();
   bool send_token(MPI_Comm comm, int rank, int tag);
   bool drain_token(MPI_Comm comm, int tag);
@@ -59,8 +60,8 @@ namespace {
 
 AnySourceRequests& under_way_now() { return made<AnySourceRequests>(); }
 
-// Polls of our messages per probe of the host. The side that messages come from is polled more often; a message from
-// the other one waits a little longer. After a long wait the host is probed often again.
+// Polls of our messages per probe of the host. The side from which messages come is polled more often; a message from
+// the other side waits a little longer. After a long wait the host is probed often again.
 const PerThread<unsigned> patience{looks_at_host};
 constexpr unsigned for_far = 8, for_near = 128, long_wait = 1024;
 void came_from_far() { *patience = for_far; }
@@ -70,7 +71,7 @@ std::uint64_t bytes_of(const MPI_Status& status) {
   MPI_Count bytes = 0;
   return host.Get_elements_x(&status, host.byte, &bytes) == MPI_SUCCESS && bytes > 0 ? std::uint64_t(bytes) : 0;
 }
-// Calls that complete several requests set MPI_ERROR.
+// Leaves MPI_ERROR as it is: calls that complete several requests set it.
 void copy(MPI_Status* to, MPI_Status from) {
   if (to == MPI_STATUS_IGNORE) return;
   from.MPI_ERROR = to->MPI_ERROR;
@@ -106,6 +107,11 @@ void AnySourceRequests::lose_token(MPI_Comm comm, int tag) {
   if (messages::Tokens* const found = tokens_of(comm, tag)) found->lose();
 }
 
+void AnySourceRequests::count_tokens(int more) {
+  tokens_under_way.fetch_add(more, std::memory_order_relaxed);
+  any_source_requests.fetch_add(more, std::memory_order_relaxed);
+}
+
 bool AnySourceRequests::send_token(MPI_Comm comm, int rank, int tag) {
   try {
     tokens.reserve(tokens.size() + 1);
@@ -115,7 +121,7 @@ bool AnySourceRequests::send_token(MPI_Comm comm, int rank, int tag) {
   Token token{comm, rank, tag, host.request_null, host.request_null};
   if (host.Issend(nullptr, 0, host.byte, rank, tag, comm, &token.sent) != MPI_SUCCESS) return false;
   tokens.push_back(token);
-  count();
+  count_tokens(1);
   return true;
 }
 
@@ -132,7 +138,7 @@ void AnySourceRequests::settle_tokens() {
     }
     return true;
   });
-  if (tokens.size() != before) count();
+  if (tokens.size() != before) count_tokens(int(tokens.size()) - int(before));
 }
 
 bool AnySourceRequests::drain_token(MPI_Comm comm, int tag) {
@@ -151,7 +157,8 @@ bool AnySourceRequests::look() {
   bool asked = false;
   MPI_Comm comm = host.comm_null;  // of the last probe that found nothing
   int tag = 0;
-  if (!tokens.empty()) the_messenger->take_out([&]() -> messages::Request* { return settle_tokens(), nullptr; });
+  if (tokens_under_way.load(std::memory_order_relaxed))
+    the_messenger->take_out([&]() -> messages::Request* { return settle_tokens(), nullptr; });
   for (AnySourceRequest* each : all) {
     const bool is_here = each->state() == AnySourceRequest::State::here;
     if (each->comm_ == comm && each->tag_ == tag && is_here) continue;
@@ -163,6 +170,7 @@ bool AnySourceRequests::look() {
 }
 
 bool look_for_any_source() {
+  const PollsHost polls;
   const std::unique_lock lock(under_way_now().mutex, std::try_to_lock);
   return lock.owns_lock() && under_way_now().look();
 }
@@ -184,9 +192,14 @@ void post_any_source_before(const Communicator& c, int tag) {
 void forget_any_source(MPI_Comm comm) {
   const std::lock_guard lock(under_way_now().mutex);
   for (AnySourceRequest* each : under_way_now().all)
-    if (each->comm_ == comm) each->post_there(), each->orphan_ = true;
-  const std::lock_guard tags(under_way_now().of_tags);
-  for (TokensOf& each : under_way_now().tokens_of_tags) each.orphan(comm);
+    if (each->comm_ == comm) each->post_there();
+  the_messenger->take_out([&]() -> messages::Request* {
+    for (AnySourceRequest* each : under_way_now().all)
+      if (each->comm_ == comm) each->orphan_ = true;
+    const std::lock_guard tags(under_way_now().of_tags);
+    for (TokensOf& each : under_way_now().tokens_of_tags) each.orphan(comm);
+    return nullptr;
+  });
 }
 
 AnySourceRequest::AnySourceRequest(std::unique_ptr<Message> near, void* buffer, MPI_Count count, MPI_Datatype type,
@@ -201,7 +214,7 @@ AnySourceRequest::AnySourceRequest(std::unique_ptr<Message> near, void* buffer, 
       comm_(c.comm),
       there_(host.request_null) {}
 
-// Called for a request that is freed while it waits, or whose wait has thrown.
+// Withdraws a request that is still posted, here or at the host.
 AnySourceRequest::~AnySourceRequest() { abandon(); }
 
 void AnySourceRequest::abandon() {
@@ -218,7 +231,7 @@ void AnySourceRequest::leave() {
   listed_ = false;
   const std::lock_guard lock(under_way_now().mutex);
   std::erase(under_way_now().all, this);
-  under_way_now().count();
+  any_source_requests.fetch_sub(1, std::memory_order_relaxed);
 }
 
 static const PerThread<unsigned> starts;
@@ -242,12 +255,12 @@ int AnySourceRequest::begin() {
   if (const int code = near_->begin(); code != MPI_SUCCESS || near_->completed()) return code;
   under_way_now().all.push_back(this);
   listed_ = true;
-  under_way_now().count();
-  if (the_progress_thread->in_host()) post_there();  // another thread is inside the host
+  any_source_requests.fetch_add(1, std::memory_order_seq_cst);  // SYNC: any-source-requests
+  if (the_progress_thread->in_host()) post_there();             // another thread is inside the host
   return MPI_SUCCESS;
 }
 
-// Receives that message of the host into this request.
+// Receives a message that a probe of the host has matched into this request's buffer.
 void AnySourceRequest::take(MPI_Message message, const MPI_Status& status) {
   int done = 0;
   void* buffer = buffer_;
@@ -265,7 +278,7 @@ void AnySourceRequest::take(MPI_Message message, const MPI_Status& status) {
   state_.store(done ? State::done : State::matched, std::memory_order_release);  // SYNC: met
 }
 
-// Completes a message that was too long as if it had come here.
+// Completes a message that was too long for the buffer as if it had come here, with the error of truncation.
 void AnySourceRequest::hand_over() {
   messages::Request& r = near_->request;
   r.received = r.data.bytes;
@@ -278,7 +291,8 @@ void AnySourceRequest::hand_over() {
   state_.store(State::here, std::memory_order_relaxed);
 }
 
-// Returns its state at the host, where it is posted; `yes`: it has been withdrawn, and is promised to a message here.
+// Tests the receive that is posted at the host. `later`: it still is; `no`: the host has received its message, or
+// cancelled it; `yes`: a token has withdrawn it, so it is promised to a message here with the token's tag.
 messages::Elsewhere::Claim AnySourceRequest::resolve() {
   int done = 0, cancelled = 0;
   const int code = host.Test(&there_, &done, &status_);
@@ -403,7 +417,7 @@ void AnySourceRequest::status(MPI_Status* status) const {
   copy(status, status_);
 }
 
-// The host may lose a message that comes at that moment, as it would for any program.
+// The host may lose a message that comes at that moment, as it would without Nearfield.
 void AnySourceRequest::cancel() {
   const std::lock_guard lock(under_way_now().mutex);
   the_messenger->take_out([&]() -> messages::Request* {
@@ -420,6 +434,7 @@ void AnySourceRequest::cancel() {
 }
 
 int improbe_there(MPI_Comm comm, int rank, int tag, int* flag, MPI_Message* message, MPI_Status* status) {
+  const PollsHost polls;
   MPI_Status found;
   const int code = host.Improbe(MPI_ANY_SOURCE, tag, comm, flag, message, &found);
   if (code != MPI_SUCCESS) return *flag = 0, code;
@@ -433,6 +448,7 @@ int improbe_there(MPI_Comm comm, int rank, int tag, int* flag, MPI_Message* mess
 }
 
 int iprobe_there(const Communicator& c, int tag, int* flag, MPI_Status* status) {
+  const PollsHost polls;
   MPI_Status found;
   const int code = host.Iprobe(MPI_ANY_SOURCE, tag, c.comm, flag, &found);
   if (code != MPI_SUCCESS || !*flag) return code;
@@ -456,7 +472,7 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
     return code != MPI_SUCCESS || there;
   };
   messages::Request request;
-  bool met_there = ++*receives % looks_at_host == 0 && look();  // others than near ones have their turn
+  bool met_there = ++*receives % looks_at_host == 0 && look();  // so that messages of other nodes have their turn
   if (!met_there) {
     prepare_receive(request, c, MPI_ANY_SOURCE, tag, data);
     the_messenger->start(request);
@@ -511,10 +527,16 @@ bool SendReceive::completed() {
     const int code = Test(&each, &done, &status);
     if (code != MPI_SUCCESS) code_ = code;
     if (done && &each == &half[0]) status_ = status;
-    if (!done && code == MPI_SUCCESS) return false;
+    if (done) continue;
+    if (code == MPI_SUCCESS) return false;
+    Cancel(&each);  // it stays under way, but the whole ends by this error
+    Request_free(&each);
   }
   return true;
 }
+
+// Tests of the halves have raised the error.
+int SendReceive::outcome() { return code_ == MPI_SUCCESS ? code_ : raised_by_host(code_); }
 
 void SendReceive::status(MPI_Status* status) const { copy(status, status_); }
 

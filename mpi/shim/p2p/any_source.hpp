@@ -1,38 +1,39 @@
-// Any-source receives and probes in communicators that span nodes: their message may come by us or by the host.
+// Any-source receives and probes in communicators that span nodes: Nearfield or the host may carry their message.
+// "Here" means in Nearfield, "there" at the host.
 //
 //   a call that blocks   polls both sides in turn
 //   a request            is posted here. Probes of the host (MPI_Improbe) find messages from other nodes, which match
-//                        the oldest receive that they fit; that receive leaves our matching in the same step
-//   the host needs it    because the rank enters it, or because it gets a receive or a probe that could overtake the
-//                        request: first all requests are posted there too, the oldest first. A message that comes here
-//                        then must withdraw its receive there before it matches (AnySourceRequest::claim)
+//                        the oldest receive that they fit; that receive leaves the matching here in the same step
+//   the rank enters      all requests are posted there too, the oldest first. The same is done before the host gets a
+//   the host             receive or a probe that could overtake a request. From then on a message that comes here must
+//                        withdraw its receive there before it matches (AnySourceRequest::claim)
 //
-// The host does not cancel: on the MPICH family a receive that is cancelled while its message comes loses it (8 bytes
-// over UCX, 1 MB over libfabric, where Intel MPI hangs and MPICH aborts). So we withdraw it by a *token*, a message to
-// ourselves of no bytes and with the tag in question, which matches the oldest receive posted there that fits
-// (engine/messages/elsewhere.cpp says what follows). No other message to ourselves goes by the host in such a
-// communicator. Posting there is delayed as long as possible, also since MPICH over UCX loses any-source receives whose
-// message has come already, or comes from both sides at once.
+// We do not withdraw a receive by MPI_Cancel of the host: if the receive's message comes at that moment, hosts of the
+// MPICH family lose the message (8 bytes over UCX, 1 MB over libfabric, where Intel MPI hangs and MPICH aborts). We use
+// a *token* instead: an empty message to ourselves with the tag of the message that has come here. It matches the
+// oldest receive posted there that fits (engine/messages/elsewhere.cpp says what follows). No other message to
+// ourselves goes by the host in such a communicator. Receives are posted there as late as possible, also since MPICH
+// over UCX loses any-source receives whose message has come already, or comes from both sides at once.
 //
 // A message longer than its receive is detected before the host receives it, so that we raise the error: the MPICH
 // family calls the wrong error handler.
 //
 // Threads: the list of waiting requests has a lock. Matching is decided under the messenger's lock, which is taken
-// inside of that one.
+// while the lock of the list is held.
 //
 //   state       next        by
 //   here        posted      post_there()
-//               matched     look(), begin(): a probe of the host has found its message; done, if that is there at once
+//               matched     look(), begin(): a probe of the host has found its message; done, if it is received at once
 //               cancelled   cancel()
 //   posted      cancelling  cancel()
-//   posted,     here        resolve(): a token has come, which promises it to a message of this node; its communicator
-//   cancelling              has been freed
+//   posted,     here        resolve(): a token has come, which promises the receive to a message of this node; claim():
+//   cancelling              its communicator has been freed
 //               done        resolve(): the host has received its message
 //   cancelling  cancelled   resolve()
 //   matched     done        completed(): the host has received it
-//   done        here        completed(): what was longer than the buffer, as if it had come here
+//   done        here        completed(): the message was longer than the buffer; handled as if it had come here
 //
-// What is here, posted or cancelling is complete when the messenger has completed it.
+// In the states here, posted and cancelling a request is complete when the messenger has completed it.
 #pragma once
 #include <atomic>
 
@@ -40,13 +41,12 @@
 
 namespace nearfield::mpi {
 
-// A probe of a host with a network takes 200 to 400 ns, a poll of our messages 10: with that many polls per probe its
-// share is 25 ns at most.
+// Polls of our messages per probe of the host. With a network a probe takes 200 to 400 ns, a poll 10: probes add 25 ns.
 inline constexpr unsigned looks_at_host = 16;
 
 class AnySourceRequest final : public Activity, messages::Elsewhere {
  public:
-  // `near`: our receive, not begun. The host receives into the same buffer.
+  // `near`: the receive to be posted here, which has not begun. The other arguments are those of the receive there.
   AnySourceRequest(std::unique_ptr<Message> near, void* buffer, MPI_Count count, MPI_Datatype type, int tag,
                    const Communicator& c);
   ~AnySourceRequest() override;
@@ -66,7 +66,7 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   friend void post_any_source_before(const Communicator& c, int tag);
   friend void forget_any_source(MPI_Comm comm);
   enum class State : std::uint8_t { here, posted, cancelling, matched, done, cancelled };
-  enum class Look : std::uint8_t { nothing, moved, through };  // through: it is matched
+  enum class Look : std::uint8_t { nothing, moved, through };  // moved: a message was found; through: matched before
   Look look();                                                 // probes the host for this request and those before it
   void post_there();
   void leave();
@@ -88,10 +88,10 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   const MPI_Datatype type_;
   const int tag_, rank_;
   const MPI_Comm comm_;
-  // Under the messenger's lock until the host matches it, then its owner's.
-  MPI_Request there_;    // posted, cancelling, matched
+  // Guarded by the messenger's lock until the host matches the request; then only its owner uses them.
+  MPI_Request there_;    // in the states posted, cancelling and matched
   bool orphan_ = false;  // its communicator has been freed
-  bool listed_ = false;  // owner
+  bool listed_ = false;  // in the list of waiting requests; only its owner uses this
   unsigned looks_ = 0;
   std::unique_ptr<std::byte[]> longer_;  // room for a message that is longer than the buffer
   MPI_Status status_{};
@@ -106,16 +106,16 @@ inline void before_host_receives(const Communicator* c, int tag) {
     post_any_source_before(*c, tag);
 }
 
-// As MPI_Improbe and MPI_Iprobe of the host with any source; they receive tokens that they find.
+// Like MPI_Improbe and MPI_Iprobe of the host with any source, but a token that they find is received and not returned.
 int improbe_there(MPI_Comm comm, int rank, int tag, int* flag, MPI_Message* message, MPI_Status* status);
 int iprobe_there(const Communicator& c, int tag, int* flag, MPI_Status* status);
 
-// MPI_Recv with any source, into described data. Throws what waits throw.
+// MPI_Recv with any source. pre: the layout of the data is described. Throws team::Broken as waits do.
 int receive_from_anybody(const layout::Data& data, const Communicator& c, void* buffer, MPI_Count count,
                          MPI_Datatype type, int tag, MPI_Status* status);
 
-// Probes with any source; calls alternate which side they poll first. near(): polls ours; there(flag): probes the host
-// and returns an error code. `blocks`: until there is a message.
+// Probes with any source; successive calls alternate which side they poll first. near() polls our messages; there(flag)
+// probes the host and returns an error code. `blocks`: waits until there is a message.
 enum class FoundAt : std::uint8_t { none, near, there };
 extern const PerThread<bool> probe_there_first;
 template <class Near, class There>
@@ -158,7 +158,7 @@ class SendReceive final : public Activity {
   std::vector<std::byte> sent;  // copy of the sent data of MPI_Isendrecv_replace
   int begin() override { return MPI_SUCCESS; }
   bool completed() override;
-  int outcome() override { return code_; }
+  int outcome() override;
   void status(MPI_Status* status) const override;
   void abandon() override {}
   bool involves(int) const override { return false; }  // each half checks for itself

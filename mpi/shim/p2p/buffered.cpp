@@ -1,13 +1,12 @@
 // Buffered sends: a message that cannot leave at once is copied and sent from the copy.
 //
-//   send       at once, as a rule: nothing is copied
-//              else  copy, start, keep it as outgoing    counts against what is attached to its communicator, else to
-//                                                        the session of that, else to the process
-//   complete   (Follower) the copy goes, and no longer counts
-//   detach     waits until nothing counts
+//   send       usually leaves at once, and nothing is copied. Otherwise a copy is sent, and its bytes count against the
+//              memory attached to its communicator, else to the communicator's session, else to the process
+//   complete   (Follower) the copy is freed, and its bytes no longer count
+//   detach     waits until no bytes count
 //
-// Memory that is attached says how much may be outstanding and is never written to: the host has it as well, for the
-// messages that it serves, so each call is passed to it. The copies lie in memory of ours.
+// The attached memory's size limits what may be outstanding; Nearfield never writes to it. The host uses it for the
+// messages that it serves, so attach and detach calls are passed to the host. Our copies lie in memory of our own.
 #include <algorithm>
 #include <list>
 #include <map>
@@ -24,8 +23,8 @@
 namespace nearfield::mpi {
 namespace {
 
-// Whose memory it is: a communicator or session, which share the keys, since on no host does a communicator have the
-// handle of a session; or the process.
+// To what memory is attached: a communicator, a session, or the process. Handles of communicators and sessions are used
+// as keys of one map, since on no host does a communicator have the handle of a session.
 using Key = Origin;
 constexpr Key process_wide = 0;
 template <class Handle>
@@ -41,19 +40,19 @@ static_assert(overhead <= MPI_BSEND_OVERHEAD);
 struct AttachedBuffer {
   void* address;
   std::uint64_t bytes;
-  bool automatic;  // as much as is needed may be outstanding
+  bool automatic;  // MPI_BUFFER_AUTOMATIC: any number of bytes may be outstanding
 };
 
 struct Account {
   std::optional<AttachedBuffer> attached;
   std::uint64_t used = 0;     // bytes that count against it
-  Key behind = process_wide;  // whose memory is used where none is attached here
+  Key behind = process_wide;  // whose memory is used if none is attached here: the session's, or the process's
   bool has_room(std::uint64_t bytes) const {
     return attached && (attached->automatic || used + bytes <= attached->bytes);
   }
 };
 
-// Bytes that count against an account until the message has left.
+// Bytes of a message that count against an account as long as this object exists.
 struct Reservation {
   Reservation() = default;
   Reservation(Reservation&& other) noexcept : account(std::move(other.account)), bytes(std::exchange(other.bytes, 0)) {}
@@ -72,8 +71,8 @@ struct Outgoing final : messages::Follower {
   std::list<Outgoing>::iterator self;
 };
 
-// Everything under the mutex, beneath which no other lock is taken but the allocators': messages end under the
-// messenger's.
+// All members are guarded by the mutex. While it is held no lock is taken but the allocators', since messages end, and
+// take it, while the messenger's lock is held.
 struct Buffers {
   std::mutex mutex;
   std::map<Key, std::shared_ptr<Account>> accounts;
@@ -89,7 +88,7 @@ struct Buffers {
     if (!account) account = std::make_shared<Account>();
     return *account;
   }
-  // Its own where memory is attached to it, else the one behind it, else the process's.
+  // Returns the account with attached memory: the key's, else the one behind it, else the process's; nullptr: none.
   std::shared_ptr<Account> serving(Key key) const {
     auto found = find(key);
     if (found && !found->attached) found = find(found->behind);
@@ -99,7 +98,7 @@ struct Buffers {
 
 Buffers& buffers() { return made<Buffers>(); }
 
-// `body` under the lock.
+// Runs `body` while the mutex is held.
 template <class Body>
 auto locked(Body body) {
   Buffers& all = buffers();
@@ -111,7 +110,7 @@ Reservation::~Reservation() {
   if (bytes) locked([&](Buffers&) { account->used -= bytes; });
 }
 
-// We are gone when it returns.
+// Called when the message is complete. Destroys this object.
 void Outgoing::follow(FunctionRef<void(messages::Request&)>) {
   std::list<Outgoing> gone;
   locked([&](Buffers& all) { gone.splice(gone.end(), all.outgoing, self); });
@@ -124,7 +123,7 @@ std::uint64_t outstanding(Key key) {
   });
 }
 
-// Whether a message that counts against `key` and for which `test` holds is on its way.
+// Returns whether a message for which `test` holds counts against `key` and has not completed.
 template <class Test>
 bool any_on_its_way(Key key, Test test) {
   return locked([&](Buffers& all) {
@@ -140,7 +139,7 @@ bool on_its_way(Key key, int member) {
   });
 }
 
-// Until nothing counts against it. Throws Broken where a receiver has died.
+// Waits until no message counts against `key`. Throws team::Broken if a receiver has died.
 void flush(Key key) {
   if (!the_messenger || !outstanding(key)) return;
   the_messenger->wait_until([&] { return !outstanding(key); }, [&](int member) { return on_its_way(key, member); },
@@ -155,7 +154,7 @@ void attached(Key key, void* buffer, MPI_Count size) {
   locked([&](Buffers& all) { all.of(key).attached = {buffer, std::uint64_t(size), automatic}; });
 }
 
-// What is still on its way does not count against the next one with that key.
+// Messages that have not completed do not count against a later account with the same key.
 void forget(Key key) {
   locked([&](Buffers& all) { all.accounts.erase(key); });
 }
@@ -174,7 +173,7 @@ int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member,
     });
   };
   if (!take_room()) {
-    the_messenger->poll();
+    the_messenger->poll_surely();
     if (!take_room() && std::int64_t(data.bytes) > abi::unbuffered_bytes) return MPI_ERR_BUFFER;
   }
   if (the_messenger->send_at_once(member, envelope, data)) return MPI_SUCCESS;
@@ -217,8 +216,8 @@ void end_origin(Origin origin) { forget(origin); }
 
 namespace {
 
-// The forms of a call: of the process, of a communicator, of a session, which is the first argument of the last two.
-// Hosts of an older standard know no buffers of these: then the record here is all there is.
+// Each call has three forms: for the process, for a communicator and for a session. The latter two have the handle as
+// first argument. Hosts of an older standard lack them; then attached memory is only noted in the accounts above.
 Key key_of() { return process_wide; }
 
 template <Function number, class Size, class... Handle>
@@ -286,7 +285,7 @@ class Flush final : public Activity {
   MPI_Request of_host_;
 };
 
-// A request that is complete when all that is outstanding now has left, and the host's own flush is complete.
+// Makes a request that is complete when all messages outstanding now have left and the host's flush is complete.
 template <Function number, class... Handle>
 int flush_later(MPI_Request* request, Handle... handle) {
   const bool host_has_it = host.*HostMember<number>::at;
@@ -300,7 +299,7 @@ int flush_later(MPI_Request* request, Handle... handle) {
   });
 }
 
-// Its state takes the record with it when it goes.
+// Makes the communicator's state, so that the account is forgotten when the communicator is freed.
 MPI_Comm with_state(MPI_Comm comm) {
   communicator_of(comm);
   return comm;

@@ -1,8 +1,8 @@
 // Wait and Test in all their forms. Waits progress both sides (law 3 of docs/dev/architecture.md).
 //
-//   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile, here or in the progress thread
-//                     ours         looks; polls ours; the host's turn now and then (progress_others, wait_ours)
-//                     both         the same, and the host's part is tested (host_part.hpp)
+//   requests of   the host   host.WaitX, host.TestX; our messages progress meanwhile, here or in the progress thread
+//                 ours       look at the requests and poll; now and then progress the host (progress_others, wait_ours)
+//                 both       the same, and the host's requests are tested (host_part.hpp)
 #include "engine/base/out_of_memory.hpp"
 #include "engine/waiting/wait.hpp"
 #include "mpi/shim/communicators/async_creation.hpp"
@@ -19,7 +19,7 @@ int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI
   if (!host_testall_fails.load(std::memory_order_relaxed)) {
     if constexpr (!testall_keeps_failed) return host.Testall(count, requests, &flag, statuses);
     for (flag = 1; next < count; ++next) {
-      // the call that completes it returns the error
+      // the error, if any, is returned by the call that completes the request
       host.Request_get_status(requests[next], &flag, MPI_STATUS_IGNORE);
       if (!flag) return MPI_SUCCESS;
     }
@@ -41,7 +41,7 @@ void look_for_deaths(PollBackoff& poll) {
   the_messenger->look_for_dead();
 }
 
-// After a wait has thrown: takes the request out of all operations.
+// Called after a wait has thrown: withdraws the request from the engine.
 static void abandon(UserRequest& user) {
   if (!user.active || user.common) return;
   if (user.activity) user.activity->abandon();
@@ -93,9 +93,9 @@ void look_after_ours() {
   poll_ours();
 }
 
-// Waits for requests of the host alone, by `wait`, or by `test(flag)` until it sets the flag. Our messages progress
-// meanwhile: by this thread if any are under way or others need the CPU, otherwise by a progress thread when a peer is
-// blocked on us.
+// Waits for requests that are all the host's. If messages of ours are under way, or ranks share CPUs, it calls
+// `test(flag)` until that sets the flag, and progresses our messages meanwhile. Otherwise it calls `wait`, and a
+// progress thread serves peers that are blocked on us. `something`: there is a request to wait for.
 template <class Wait, class Test>
 int wait_for_host(bool something, Wait wait, Test test) {
   if (!something || !the_runner) return wait();
@@ -113,7 +113,7 @@ int wait_for_host(bool something, Wait wait, Test test) {
 
 bool is_complete(MPI_Request request) { return !is_own(request) || own(request)->complete(); }
 
-// Runs `body`, which waits for some of our requests; an exception abandons all that are left.
+// Runs `body`, which waits for some of our requests. If it throws, all of ours that are left are abandoned.
 template <class Body>
 int with_ours(int count, MPI_Request* requests, const char* function, Body body) {
   auto give_up = [&] {
@@ -134,8 +134,8 @@ int with_ours(int count, MPI_Request* requests, const char* function, Body body)
   }
 }
 
-// A call on an array, by the owner of its requests: `of_host`, or `body(theirs)` with the host's part, nullptr: all are
-// ours. Null handles belong to either.
+// Serves a call on an array of requests: by `of_host()` if all are the host's, else by `body(theirs)`. `theirs`: the
+// host's requests; nullptr: all are ours. Null handles may be counted as the host's or as ours.
 template <class OfHost, class Body>
 int by_owner(int count, MPI_Request* requests, const char* function, OfHost of_host, Body body) {
   if (count <= 0 || !requests || !any_ever()) return of_host();
@@ -157,8 +157,8 @@ void attend(UserRequest& user) {
   if (!user.activity && user.request.is_send) the_messenger->attend(user.request);
 }
 
-// The code that has been raised for one that stays. Throws what waits throw, unless the request has ended by that
-// error.
+// Waits for one of our requests. If the death of a process leaves an any-source receive under way, returns the error
+// code that has been raised; else MPI_SUCCESS. Throws what waits throw, unless the request has ended with that error.
 int wait_one(MPI_Request request) {
   UserRequest& user = *own(request);
   const auto involves = [&](int m) { return user.involves(m); };
@@ -179,7 +179,8 @@ int wait_one(MPI_Request request) {
   return code;
 }
 
-// Waits for some of an array. Those that need a process that dies end by that error, as for calls that test.
+// Waits until done(). Requests that need a process that has died end with that error, as in calls that test. Returns an
+// error code that has been raised for a request that stays under way, or MPI_SUCCESS.
 template <class Done, class Involves>
 int wait_for_living(int count, const MPI_Request* requests, Done done, Involves involves, FunctionRef<void()> also,
                     const char* doing) {
@@ -193,7 +194,7 @@ int wait_for_living(int count, const MPI_Request* requests, Done done, Involves 
     }
 }
 
-// Of those that are not complete.
+// Returns whether a request that is not complete may need that member.
 bool any_involves(int count, const MPI_Request* requests, int member) {
   for (int i = 0; i < count; ++i)
     if (!is_complete(requests[i]) && own(requests[i])->involves(member)) return true;
@@ -202,8 +203,8 @@ bool any_involves(int count, const MPI_Request* requests, int member) {
 
 constexpr int rounds_without_host = 16;  // of a wait for both while ours are under way
 
-// A call that waits for some of an array: in the host by `wait`, or by `test(flag)`; else until `look(theirs, asks,
-// code)` returns true, which means that requests have been completed with that code. `asks`: also the host.
+// A call that waits for some of an array. If all are the host's: by `wait` or `test(flag)`, as in wait_for_host().
+// Otherwise until `look(theirs, asks, code)` returns true: requests have completed with `code`. `asks`: test theirs.
 template <class Wait, class Test, class Look>
 int wait_for_array(int count, MPI_Request* requests, const char* function, const char* doing, Wait wait, Test test,
                    Look look) {
@@ -228,7 +229,7 @@ int wait_for_array(int count, MPI_Request* requests, const char* function, const
   });
 }
 
-// A call that tests once.
+// A call that tests an array once, by `test` if all requests are the host's, else by `look`.
 template <class Test, class Look>
 int test_array(int count, MPI_Request* requests, const char* function, Test test, Look look) {
   const auto of_host = [&] { return look_after_ours(), test(); };
@@ -283,7 +284,7 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
 
 namespace {
 
-// Finishes the next request of the array, which is complete or null.
+// Finishes a request that is ours and complete, or null.
 void finish_next(MPI_Request* request, Outcomes& outcomes) {
   if (*request == sent_at_once.load(std::memory_order_relaxed)) {
     finish(request, outcomes.status());
@@ -366,7 +367,7 @@ bool none_has_moved(int count, const MPI_Request* requests) {
   return !poll_ours() && !progress_others();
 }
 
-// Tests all once; *index is the one that is complete. False: none is yet.
+// Tests all once, and finishes the first that is complete; *index is its position. False: none is complete yet.
 bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, HostPart* theirs, bool asks,
               int& code) {
   bool active = false;
@@ -389,7 +390,7 @@ bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, 
   return true;
 }
 
-// Completes all that are complete. False: none is yet.
+// Finishes all that are complete. False: none is complete yet.
 bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses, HostPart* theirs,
                bool asks, int& code) {
   bool active = false;

@@ -1,5 +1,5 @@
-// What completes a request, and the error classes of several. One thread at a time completes a request, as MPI requires
-// of the program. Errors of several are reported once, to the handler of the first.
+// Completes requests, and collects the error classes of several. One thread at a time completes a request, as MPI
+// requires of the program. If several requests fail, one error is raised, on the communicator of the first of them.
 #pragma once
 #include <utility>
 
@@ -26,8 +26,8 @@ int finish_slowly(MPI_Request* request, MPI_Status* status);
   return code;
 }
 
-// Error classes of requests that are completed one after the other. Without errors MPI_ERROR of the statuses is not
-// written, except in MPI_Waitall (`all`): hosts set it there, and programs read it.
+// Statuses and error classes of requests that are completed one after the other. If none fails, MPI_ERROR of the
+// statuses is written only for MPI_Waitall (`all`): hosts set it there, and programs read it.
 class Outcomes {
  public:
   explicit Outcomes(MPI_Status* statuses, bool all = false) : statuses_(statuses), kept_(all) {}
@@ -38,14 +38,14 @@ class Outcomes {
     if (kept_ && statuses_ != MPI_STATUSES_IGNORE) statuses_[n_].MPI_ERROR = code;
     ++n_;
   }
-  // One of the host's, which has reported `code` of all that it has completed.
+  // Adds a request of the host, which has reported `code` for all that it has completed.
   void add_of_host(const MPI_Status& status, int code) {
     if (statuses_ != MPI_STATUSES_IGNORE) statuses_[n_] = status;
     add(code == MPI_ERR_IN_STATUS ? status.MPI_ERROR : MPI_SUCCESS, host.world);
   }
   int count() const { return n_; }
-  // Returns what the host has reported, else MPI_SUCCESS, or reports MPI_ERR_IN_STATUS through the error handler of the
-  // first that failed.
+  // Returns the host's error code if there is one, since the host has raised it. Otherwise raises and returns
+  // MPI_ERR_IN_STATUS if a request has failed.
   int report(int of_host = MPI_SUCCESS) const {
     if (of_host != MPI_SUCCESS) return of_host;
     return bad_ ? raise_code(comm_, MPI_ERR_IN_STATUS) : MPI_SUCCESS;

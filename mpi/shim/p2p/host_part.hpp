@@ -1,6 +1,6 @@
-// The host's part of an array that has requests of both: a copy, since the host sees none of ours (law 2 of
-// docs/dev/architecture.md), which is written back after every call of the host's on it. Arrays of up to 64 requests
-// need no memory; longer ones allocate it before anything is completed, so that a failure changes nothing.
+// The host's requests of an array that has requests of ours as well: a copy, since the host must not see ours (law 2 of
+// docs/dev/architecture.md). It is written back after every call of the host on it. Arrays of up to 64 requests need no
+// memory; for longer ones it is allocated before any request is completed, so that a failure changes nothing.
 #pragma once
 #include <memory>
 
@@ -8,7 +8,8 @@
 
 namespace nearfield::mpi {
 
-// Tests what MPI_Waitall waits for: if MPI_Testall may fail, each separately, in order. `next` of them are complete.
+// Tests the requests that MPI_Waitall waits for: one by one if MPI_Testall of the host may fail. `next`: how many of
+// the first ones have been found complete; updated.
 int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses);
 
 class HostPart {
@@ -23,7 +24,7 @@ class HostPart {
     note_host_request();
   }
 
-  // Return whether all are complete, or one has failed; they are finished in their order then, and report code().
+  // Return whether all are complete, or the host has returned an error, code(). Then finish_next() is called for each.
   bool test_all() {
     done_ = 1;
     code_ = host.Testall(count_, part_.data(), &done_, status_.data());
@@ -38,7 +39,7 @@ class HostPart {
   void finish_next(Outcomes& outcomes) { outcomes.add_of_host(status_[finished_++], code_); }
   int code() const { return code_; }
 
-  // Returns whether *index is complete, or `code` an error. `active`: set if there is any to wait for.
+  // Returns whether one is complete, which sets *index, or `code` is an error. `active`: set if any is under way.
   bool test_any(int* index, MPI_Status* status, int& code, bool& active) {
     int flag = 0, which = MPI_UNDEFINED;
     code = host.Testany(count_, part_.data(), &which, &flag, status);
@@ -48,7 +49,7 @@ class HostPart {
     *index = which == MPI_UNDEFINED ? which : place_[which];
     return true;
   }
-  // Completes all that are complete.
+  // Finishes all that are complete. `active`: set if any was under way.
   int test_some(int* indices, Outcomes& outcomes, bool& active) {
     int some = 0;
     const int code = host.Testsome(count_, part_.data(), &some, which_.data(), status_.data());

@@ -1,10 +1,10 @@
-// Shared by receives that are packed first (receiving.hpp, probing.cpp, sendrecv.hpp).
+// Shared by calls that receive into a packed copy (receiving.hpp, probing.cpp, sendrecv.hpp).
 #pragma once
 #include "mpi/shim/p2p/any_source.hpp"
 
 namespace nearfield::mpi {
 
-// Unpacks what a complete receive has brought. Returns its outcome.
+// Unpacks the data of a complete receive. Returns its error class.
 inline int land(Packed& packed, const messages::Request& request) {
   const int code = packed.unpack_bytes(request.received);
   return code == MPI_SUCCESS ? outcome(request) : raised_by_host(code);

@@ -16,7 +16,7 @@
 namespace nearfield::mpi {
 namespace {
 
-// Returns the context of one more initialisation; the other side makes as many.
+// Returns the context of the next pair; the other side's initialisation gets the same.
 std::uint64_t next_context(Communicator& c, int partner, int tag, bool sends) {
   static constinit std::mutex counting;
   const std::lock_guard lock(counting);
@@ -66,11 +66,11 @@ class PartitionedSendActivity final : public Activity {
  private:
   void send(int i) { send_.send(std::uint64_t(i), {typed_.data.address + i * step_, bytes_, typed_.data.view}); }
   void send_all() {
-    code_ = packed_->pack_all();  // sent even after an error, since the receiver waits
+    code_ = packed_->pack_all();  // the data are sent even after an error, since the receiver waits for them
     for (int i = 0; i < count_; ++i) send(i);
   }
   const TypedData typed_;
-  const std::unique_ptr<Packed> packed_;  // what the data are then
+  const std::unique_ptr<Packed> packed_;  // the copy, if typed_ describes a packed copy
   messages::PartitionedSend send_;
   const int count_;
   const std::uint64_t bytes_;  // of one partition
@@ -120,7 +120,7 @@ class PartitionedReceiveActivity final : public Activity {
     return code_;
   }
   const TypedData typed_;
-  const std::unique_ptr<Packed> packed_;  // what the data are then
+  const std::unique_ptr<Packed> packed_;  // the copy, if typed_ describes a packed copy
   messages::PartitionedReceive receive_;
   const int source_, tag_, count_;
   const std::uint64_t bytes_;  // of a partition
@@ -244,7 +244,7 @@ int Pready_list(int length, const int* partitions, MPI_Request request) {
   return MPI_SUCCESS;
 }
 
-// A request that is not under way has received all.
+// For an inactive request all partitions have arrived.
 int Parrived(MPI_Request request, int partition, int* flag) {
   poll_ours();
   if (!is_own(request)) return at_host<Function::Parrived>(request, partition, flag);

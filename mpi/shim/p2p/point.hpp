@@ -46,7 +46,7 @@ inline bool may_cross(const Communicator& c, int source) { return source == MPI_
   r.data = data;
 }
 
-// Runs a blocking call of the host for a message.
+// Runs a call of the host that may block for a message; call_host() runs one that does not block.
 template <class HostCall>
 int blocking_host(HostCall call) {
   count_host_message();
@@ -64,8 +64,8 @@ int call_host(HostCall call) {
 
 // Counts a persistent request that the host has made.
 void note_persistent(MPI_Request request);
-// The host has made a partitioned request, or a persistent one of a collective. MPI_Testall of MPICH (5.0.2) and Intel
-// MPI fails once such a one is complete.
+// True once the host has made a partitioned request, or a persistent request of a collective. MPI_Testall of MPICH
+// (5.0.2) and Intel MPI fails when such a request is complete.
 inline constinit std::atomic<bool> host_testall_fails{false};
 
 template <class HostCall>
@@ -87,7 +87,7 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
   }
 }
 
-// Waits for a request on the stack, and abandons it if that throws. `c`: of receives that are not matched yet.
+// Waits for a request on the stack, and abandons it if the wait throws. `c`: the communicator if it is a receive.
 [[gnu::always_inline]] inline void wait_for(messages::Request& request, const Communicator* c = nullptr) {
   try {
     the_messenger->wait(request, [c](int member) { return !c || may_come_from(*c, member); });
@@ -112,14 +112,16 @@ Origin origin_of_group(MPI_Group group);  // (sessions.cpp)
 void end_origin(Origin origin);
 void forget_any_source(MPI_Comm comm);  // called when the program frees it
 
-// Called after a test or probe that found nothing: progresses the host and yields to ranks that share our CPU, since
-// programs poll in loops. The host is progressed in every call for a while after the program has used requests of the
-// host and while there are windows, otherwise in one of sixteen calls. The while is counted in calls, not in time:
-// programs that compute between their calls need the host in each, those that only poll do not.
+// State of progress_others(), which is called after a test or probe that found nothing. It progresses the host, and it
+// yields, since programs poll in loops: in one of four calls if ranks share our CPU, otherwise in one of a thousand,
+// since on Linux 6.18 threads that yield do not run for seconds beside one that never yields. It progresses the host in
+// every call while there are windows of the host, and in 4096 calls after the program has used requests of the host;
+// otherwise in one of 16 or 128. It counts calls, not time: only programs that compute between their calls need the
+// host in each of them.
 //
-// It also looks for what ends waits by an error (Waiter::inspect): now and then, and in every call where the program
-// polls seldom, it reads the clock, and in time asks who has died. What else the inspection of a wait does is done
-// elsewhere for polls: suspended bodies inspect themselves, revocation comes with the host's step. A poll is no hang.
+// It also looks for dead processes, as Waiter::inspect does in waits: in one of sixteen calls, or in each if the
+// program polls seldom, it reads the clock, and at intervals asks the messenger who has died. Other inspections of
+// waits are not needed: suspended bodies inspect themselves, the host's step notices revocation, polls cannot hang.
 struct PollBackoff {
   unsigned count = 0, attentive = 0;
   std::uint32_t seen = 0;
@@ -130,7 +132,7 @@ extern const PerThread<PollBackoff, threads::at::poll_backoff> poll_backoff;
 
 void look_for_deaths(PollBackoff& poll);
 
-// Returns whether somebody is known to have died, so that calls see whether they need it.
+// Returns whether any process is known to have died; then callers check whether they need that process.
 inline bool progress_others() {
   run_bodies();                                                       // programs may do nothing but poll
   constexpr unsigned a_while = 4096, seldom = 16, hardly_ever = 128;  // hardly_ever: if the host has nothing under way
@@ -145,15 +147,15 @@ inline bool progress_others() {
     l.attentive -= l.attentive != 0;
     process.progress().step_host();
   }
-  if (process.policy().oversubscribed && l.count % 4 == 0) yield();
+  if (l.count % (process.policy().oversubscribed ? 4 : 1024) == 0) yield();
   if (!the_messenger) return false;
   if (l.count % seldom == 0 || l.seldom) [[unlikely]]
     look_for_deaths(l);
   return the_messenger->any_dead();
 }
 
-// Of a call that has found none of these complete and goes on with everything else: ends those that need a process that
-// has died, by that error. Receives from anybody stay, and the error is raised at once. Returns whether any have ended.
+// Ends those of the requests that need a dead process; their outcome is then that error. Any-source receives stay under
+// way, but raise their error at once and store it in `code`. Returns whether any request has ended.
 bool end_dead(int count, const MPI_Request* requests, int& code);
 inline bool progress_others(int count, const MPI_Request* requests, int& code) {
   return progress_others() && end_dead(count, requests, code);

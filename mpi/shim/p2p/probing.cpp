@@ -1,6 +1,6 @@
-// Probes, and messages that matched probes took out of matching. In communicators that span nodes any-source probes
-// poll both us and the host (any_source.hpp). Like requests, our handles of matched messages never reach the host (law
-// 2 of docs/dev/architecture.md); a table holds them under a lock until they are received.
+// Probes, and the messages that matched probes (MPI_Mprobe) have taken out of matching. In communicators that span
+// nodes any-source probes poll both our messages and the host (any_source.hpp). As with requests, the host never sees
+// our handles of messages (law 2 of docs/dev/architecture.md). A table under a lock holds them until they are received.
 #include <unordered_map>
 
 #include "engine/base/made.hpp"
@@ -12,7 +12,7 @@ namespace nearfield::mpi {
 
 // A message that a matched probe took out of matching.
 struct Matched {
-  messages::UnexpectedMessage* early = nullptr;  // nullptr: from MPI_PROC_NULL
+  messages::UnexpectedMessage* early = nullptr;  // the engine's message; never null
   MPI_Comm comm{};
   std::uint32_t index = 0;
 };
@@ -66,12 +66,12 @@ void set_probe_status(MPI_Status* status, const messages::Messenger::Found& foun
   set_status(status, found.envelope.source, found.envelope.tag, found.bytes, false);
 }
 
-// A member whose death is an error of a probe that has found nothing yet.
+// Returns whether the death of that member is an error of a probe that has found nothing yet.
 bool may_come_from(const Communicator& c, int source, int member) {
   return source == MPI_ANY_SOURCE ? may_come_from(c, member) : c.members[std::size_t(source)] == member;
 }
 
-// Of probes that return if there is nothing.
+// Called by probes that do not wait, when they have found nothing.
 void progress_others(const Communicator& c, int source) {
   if (!mpi::progress_others()) [[likely]]
     return;
@@ -108,14 +108,16 @@ template <Function number, class N, class Last>
 int receive_matched(void* buffer, N count, MPI_Datatype type, MPI_Message* message, Last last) {
   constexpr const char* function = name_of(number);
   constexpr bool later = std::is_same_v<Last, MPI_Request*>;
-  if (!message || !the_messenger || !is_own_message(*message))
+  if (!message || !the_messenger || !is_own_message(*message)) {
+    const HostScope scope(true, !later);
     return at_host<number>(buffer, count, type, message, last);
+  }
   TypedData typed(buffer, count, type);
   if (!typed.good) return raise_code(own_message(*message)->comm, count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
   const Matched matched = take_matched(*message);
   *message = host.message_null;
   return guarded(matched.comm, function, [&]() -> int {
-    auto packed = packed_copy(typed, buffer, count, type, matched.comm, true);  // which may be freed
+    auto packed = packed_copy(typed, buffer, count, type, matched.comm, true);  // the communicator may be freed
     if constexpr (later) {
       auto message = std::make_unique<Message>(matched.comm);
       Message& m = *message;

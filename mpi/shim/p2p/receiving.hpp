@@ -1,5 +1,5 @@
-// Receives. What is received from anybody may be ours or the host's where a communicator spans nodes (any_source.hpp),
-// and is one side's elsewhere.
+// Receives. Where a communicator spans nodes, the message of a receive from any source may be ours or the host's
+// (any_source.hpp).
 #pragma once
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/p2p/landing.hpp"
@@ -8,8 +8,8 @@
 
 namespace nearfield::mpi {
 
-// Hosts that judge it make an error of a message that ends within an element of a type with gaps. Here it is one where
-// that is the first element: of those behind, no host tells where they end.
+// On some hosts it is an error if a message ends within an element of a type with gaps. Here it is one only if the
+// message ends within the first element: hosts do not tell where in a later element it ends.
 inline int judge(const messages::Request& request, MPI_Datatype type) {
   const int code = outcome(request);
   const layout::View& view = request.data.view;
@@ -23,7 +23,7 @@ inline int judge(const messages::Request& request, MPI_Datatype type) {
   return elements == 0 || elements == MPI_UNDEFINED ? MPI_ERR_TYPE : MPI_SUCCESS;
 }
 
-// Data that is not received where it belongs: of a type that is not described, or on a device.
+// Receives into a packed copy: data of a type that is not described, or on a device.
 template <class N>
 [[gnu::noinline]] int receive_apart(TypedData& typed, const Communicator& c, void* buffer, N count, MPI_Datatype type,
                                     int source, int tag, MPI_Status* status) {
@@ -41,7 +41,7 @@ template <Function number, bool persistent, class N>
 static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                         MPI_Request* request);
 
-// While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
+// Receives by the host: while any-source receives are under way by a request, so that the wait can progress both sides.
 template <class HostCall, class HostStart>
 int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall host_call, HostStart host_start) {
   if (!any_source_requests.load(std::memory_order_relaxed)) [[likely]]

@@ -1,6 +1,7 @@
-// Sends of all modes, blocking, non-blocking and persistent. What leaves at once makes no request; what is more than a
-// plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp). The order
-// of a thread's sends is that of its calls: each is given to the messenger before the next begins.
+// Sends of all modes, blocking, non-blocking and persistent. A message that leaves at once needs no request of its own.
+// A send that is more than a plain message (persistent, packed, with gaps, from device memory) becomes a Message behind
+// a request (activity.hpp). Each call gives its message to the messenger before it returns, so a thread's sends keep
+// their order.
 #pragma once
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/p2p/activity.hpp"
@@ -9,7 +10,7 @@
 
 namespace nearfield::mpi {
 
-// Whether it is complete when its data are out of the user's buffer.
+// Returns whether a send of that mode is complete once its data have been copied from the user's buffer.
 constexpr bool leaves_early(SendMode mode) { return mode == SendMode::standard || mode == SendMode::ready; }
 
 [[gnu::always_inline]] inline int send_data(SendMode mode, const layout::Data& data, Communicator& c, int dest,
@@ -25,7 +26,7 @@ constexpr bool leaves_early(SendMode mode) { return mode == SendMode::standard |
   return report(c.comm, outcome(request));
 }
 
-// While any-source receives are under way it uses a request, so that the wait can progress both sides.
+// Sends by the host: while any-source receives are under way by a request, so that the wait can progress both sides.
 template <class HostCall, class HostStart>
 int send_by_host(HostCall host_call, HostStart host_start) {
   if (!any_source_requests.load(std::memory_order_relaxed)) [[likely]]
@@ -76,7 +77,7 @@ static int send(const void* buffer, N count, MPI_Datatype type, int dest, int ta
   return send_anything<number, mode, start>(buffer, count, type, dest, tag, comm);
 }
 
-// isend and the _init forms: `persistent` leaves the start to MPI_Start.
+// MPI_Isend and MPI_Send_init and their relatives; `persistent`: MPI_Start will start it.
 template <Function number, SendMode mode, bool persistent, class N>
 [[gnu::noinline]] static int make_any_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag,
                                            MPI_Comm comm, MPI_Request* request) try {

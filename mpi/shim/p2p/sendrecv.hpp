@@ -1,4 +1,4 @@
-// Calls that send and receive: by two messages under way at once, or by halves where one is the host's.
+// Calls that send and receive: by two messages under way at once, or as two requests if the host carries one of them.
 #pragma once
 #include <cstring>
 
@@ -11,7 +11,7 @@
 namespace nearfield::mpi {
 namespace combined {
 
-// pre: the communicator spans nodes. Ranks that do not exist are on neither side.
+// Return whether a rank is on this node; one of two on another. False for ranks that do not exist. pre: several nodes.
 inline bool near(const Communicator& c, int rank) {
   return rank >= 0 && rank < c.size && c.members[std::size_t(rank)] >= 0;
 }
@@ -21,7 +21,7 @@ inline bool far(const Communicator& c, int one, int other) {
   return false;
 }
 
-// The halves go by different sides, or that is unknown.
+// Serves send and receive by separate requests: one of them is the host's, or the source may be on any node.
 template <class N>
 int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest,
                        int send_tag, void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag,
@@ -50,7 +50,7 @@ int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI
       return code;
     }
     if (request) return make_request(comm, std::move(both), false, request);
-    MPI_Status statuses[2];
+    MPI_Status statuses[2] = {};
     code = Waitall(2, both->half, statuses);
     if (status != MPI_STATUS_IGNORE) *status = statuses[0];
     if (code == MPI_SUCCESS) return code;
@@ -60,7 +60,7 @@ int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI
   });
 }
 
-// A send and a receive that is prepared, nullptr: there is none. `dest` may be MPI_PROC_NULL.
+// Sends, and waits for that and for `receiving`, a prepared receive (nullptr: none). `dest` may be MPI_PROC_NULL.
 inline void exchange(const Communicator& c, const layout::Data& data, int dest, int tag, messages::Request* receiving) {
   messages::Request sending;
   if (receiving) the_messenger->start(*receiving);
@@ -79,20 +79,6 @@ inline void exchange(const Communicator& c, const layout::Data& data, int dest, 
     if (!sent && sending.is_send) the_messenger->abandon(sending);
     throw;
   }
-}
-
-// Of plain messages that do not both go at once.
-[[gnu::noinline]] inline int exchange_plain(const char* function, const PlainMessage& to, const void* send,
-                                            int send_tag, const PlainMessage& from, void* recv, int recv_tag,
-                                            MPI_Status* status) {
-  Communicator& c = *to.communicator;
-  return guarded(c.comm, function, [&]() -> int {
-    messages::Request receiving;
-    prepare_receive(receiving, c, from.rank, recv_tag, from.data(recv));
-    exchange(c, to.data(send), to.rank, send_tag, &receiving);
-    set_status(status, receiving.envelope.source, receiving.envelope.tag, counted(receiving), false);
-    return report(c.comm, outcome(receiving));
-  });
 }
 
 // A combined call; either partner may be MPI_PROC_NULL. `copy`: the send buffer is replaced, so it is copied first.
@@ -148,7 +134,7 @@ int run(const char* function, const void* send, N send_count, MPI_Datatype send_
       m.request.is_send = false;
       *request = under_way(comm, std::move(message));
       if (source == MPI_PROC_NULL) {
-        // Its status says so; the request is complete with the send.
+        // The status is that of a receive from MPI_PROC_NULL; the request is complete when the send is.
         m.request.member = -1;
         m.request.envelope = {c->context, MPI_PROC_NULL, MPI_ANY_TAG};
         m.request.complete_at_once();
@@ -183,8 +169,8 @@ int run(const char* function, const void* send, N send_count, MPI_Datatype send_
 template <class Last>
 constexpr bool is_request = std::is_same_v<Last, MPI_Request*>;
 
-// Apart from the short path, which would have to store all arguments for this one's call of the host: 256 B took 0.63
-// us instead of 0.56 (far, Zen 4).
+// A function of its own: inlined into the short path it would make that store all arguments for the host's call. Then
+// 256 bytes took 0.63 us instead of 0.56 (far CPUs, as docs/dev/decisions.md defines them; Zen 4).
 template <Function number, class N, class Last>
 [[gnu::noinline]] static int sendrecv_anything(const void* send, N send_count, MPI_Datatype send_type, int dest,
                                                int send_tag, void* recv, N recv_count, MPI_Datatype recv_type,
@@ -204,7 +190,7 @@ template <Function number, class N, class Last>
 static int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag, void* recv,
                     N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, Last last) {
   if constexpr (!is_request<Last>) {
-    // What leaves at once goes first: then nothing is under way beside the receive.
+    // If the send leaves at once it goes first: then only the receive is under way.
     const PlainMessage to = plain_message(send, send_count, send_type, dest, send_tag, comm);
     const PlainMessage from = plain_message(recv, recv_count, recv_type, source, recv_tag, comm);
     if (from.member >= 0 && send_short(to, send, send_tag)) [[likely]]

@@ -1,12 +1,12 @@
-// Short messages of plain types between ranks of this node: sends that leave at once, and receives of what is there, or
-// comes while one looks for it. They need no request, and all that they need to know is in a few words; whatever is not
-// plain, and whatever may be wrong, is left to the general call.
+// Short messages of plain types between ranks of this node: sends that leave at once, and receives of messages that
+// have come or come while they poll. They need no request. Other messages, and wrong arguments, are left to the general
+// call.
 #pragma once
 #include "mpi/shim/p2p/point.hpp"
 
 namespace nearfield::mpi {
 
-// The partner and the length of a message of a plain type with one tag. `member` -1: it is something else.
+// A message of dense data with a partner and a tag that are no wildcards. `member` -1: another kind, or another node.
 struct PlainMessage {
   Communicator* communicator = nullptr;
   int rank = 0, member = -1;

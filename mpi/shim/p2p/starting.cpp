@@ -1,6 +1,6 @@
-// Calls on requests that complete nothing: status, starting, cancelling, freeing, and handles as integers. The host
-// gets the calls on its own requests (law 2 of docs/dev/architecture.md). Its persistent requests are noted, under a
-// lock, if it lacks MPI_Request_get_status_any.
+// Calls on requests that complete none: querying the status, starting, cancelling, freeing, and converting handles to
+// integers. Calls on the host's requests go to the host (law 2 of docs/dev/architecture.md). If the host lacks
+// MPI_Request_get_status_any, its persistent requests are noted under a lock.
 #include <mutex>
 #include <set>
 
@@ -43,7 +43,7 @@ int X_Request_is_complete(MPI_Request request) {
   return own(request)->complete() || progress_others(1, &request, code);
 }
 
-// The host's persistent requests, noted if it lacks MPI_Request_get_status_any, which tells inactive ones.
+// The host's persistent requests: without MPI_Request_get_status_any we cannot ask whether one of them is inactive.
 struct PersistentOfHost {
   std::mutex mutex;
   std::set<MPI_Request> all;
@@ -58,7 +58,7 @@ bool is_persistent(MPI_Request request) {
   return persistent().all.count(request);
 }
 
-// As MPI_Request_get_status; `active`: false for null and inactive requests.
+// Like MPI_Request_get_status; sets `active` to false for null and inactive requests.
 int look(MPI_Request request, bool& active, int& flag, MPI_Status* status) {
   flag = 0;
   active = request != host.request_null;

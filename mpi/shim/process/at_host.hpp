@@ -1,6 +1,6 @@
-// The host's functions by their numbers, with the arguments that the program has given. What a host of an older
-// standard lacks is an error; but of a large-count form it takes the int form, with narrowed counts and displacements,
-// which is an error where one does not fit.
+// Calls the host's functions by their numbers, with the arguments that the program has given. If the host lacks a
+// function, the call raises an error. If it only lacks the large-count form, the int form is called with counts and
+// displacements narrowed to int; a value that does not fit raises an error.
 #pragma once
 #include <tuple>
 #include <type_traits>
@@ -10,7 +10,7 @@
 
 namespace nearfield::mpi {
 
-// Its place in the host's table.
+// The member of the table `Host` that holds the function with that number.
 template <Function number>
 struct HostMember;
 #define MEMBER(name, lacks)                    \
@@ -26,14 +26,14 @@ struct HostMember;
 #include "mpi/functions.def"
 #undef MEMBER
 
-// MPI_ERR_UNSUPPORTED_OPERATION, raised where there is a communicator to raise it on.
+// Returns MPI_ERR_UNSUPPORTED_OPERATION, and raises it on MPI_COMM_WORLD while MPI is running.
 int lacks(Function function);
-// A count or displacement of a call on the communicator, window or file does not fit: an error through its handler.
+// Raise an error for a count or displacement that does not fit an int, on that communicator, window or file.
 int raise_too_large(Function function, MPI_Comm comm);
 int raise_too_large_on_window(Function function, MPI_Win win);
 int raise_too_large_on_file(Function function, MPI_File file);
 
-// By the int form of a large-count function.
+// Calls the int form of a large-count function.
 template <Function number, class... Narrow, class... Arguments>
 int narrowed(int (*plain)(Narrow...), Arguments... arguments) {
   constexpr FunctionTraits traits = traits_of(number);
@@ -66,7 +66,7 @@ template <Function number, class... Arguments>
   constexpr FunctionTraits traits = traits_of(number);
   if constexpr (traits.large) {
     using Last = std::tuple_element_t<sizeof...(Arguments) - 1, std::tuple<Arguments...>>;
-    // Narrowed lists would have to live as long as the request that the call leaves.
+    // Not for lists of non-blocking calls: the narrowed arrays would have to exist until the request is complete.
     constexpr bool lists = traits.sends.lists || traits.receives.lists;
     if constexpr (!lists || traits.operation >= 0 || !std::is_same_v<Last, MPI_Request*>) {
       constexpr auto plain = HostMember<int_form(number)>::at;

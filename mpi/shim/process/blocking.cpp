@@ -1,5 +1,5 @@
-// The host's functions that may block, as the program calls them. Programs take whatever is exported for existing, so
-// what the host lacks altogether is an error.
+// Entries for the host's functions that may block. libnearfield.so exports all functions of MPI, so programs believe
+// that they exist; a call of one that the host lacks raises an error.
 #include "mpi/shim/process/blocking.hpp"
 
 #include "mpi/shim/calls/call_scope.hpp"
@@ -10,7 +10,7 @@
 namespace nearfield::mpi {
 namespace {
 
-// `there`: the host has it, as has been found out once.
+// `there`: the host has the function.
 template <Function number, bool there, class Type>
 struct BlockingEntry;
 template <Function number, bool there, class... Arguments>
@@ -35,7 +35,8 @@ void* bound() {
 
 int lacks(Function function) {
   if (!process()) return MPI_ERR_UNSUPPORTED_OPERATION;
-  return raise(host.world, name_of(function), "this MPI library does not have it", MPI_ERR_UNSUPPORTED_OPERATION);
+  return raise(host.world, name_of(function), "this MPI library does not have this function",
+               MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
 int raise_too_large(Function function, MPI_Comm comm) { return raise(comm, name_of(function), too_large); }

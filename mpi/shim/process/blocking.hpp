@@ -1,6 +1,6 @@
-// Calls that go to the host and may block there: the progress thread goes on with our messages meanwhile
-// (host_scope.hpp, law 3 of docs/dev/architecture.md), and the calls are counted. A HostCall lives exactly as long as
-// the host's call; several threads may have one each, and they nest.
+// Calls that go to the host and may block there. Meanwhile the progress thread progresses Nearfield's messages
+// (host_scope.hpp, law 3 of docs/dev/architecture.md). The calls are counted. A HostCall lives exactly as long as the
+// host's call; several threads may have one each, and they nest.
 #pragma once
 #include "engine/waiting/wait.hpp"
 #include "mpi/shim/process/at_host.hpp"
@@ -39,7 +39,7 @@ int blocking_at_host(Arguments... arguments) {
   return at_host<number>(arguments...);
 }
 
-// Returns what serves the function where the host's own is called in such a scope; nullptr: it is none of those.
+// Returns an entry that calls the host's function inside a HostCall; nullptr: the function is not one that may block.
 void* blocking_function(Function number);
 
 }  // namespace nearfield::mpi

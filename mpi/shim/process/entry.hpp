@@ -1,5 +1,5 @@
-// What the program calls: a function of the shim, noted for hang reports. No exception leaves it, since the frames
-// above are C's. mpi/functions.def says which entries are compiled where (mpi/shim/entries).
+// An entry is what the program calls: it notes the call for hang reports and runs a function of the shim. No exception
+// leaves it, since the frames above are C's. mpi/functions.def says which file of mpi/shim/entries compiles it.
 #pragma once
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/calls/call_scope.hpp"
@@ -40,8 +40,8 @@ struct Entry<number, function, Result (*)(Arguments...)> {
   }
 };
 
-// Of a row of functions.def. Templates are instantiated for its parameters. Start-up asks for all addresses, so what
-// tells them lies together: beside the calls it would touch two hundred KiB of code.
+// Defines the function that returns the address of an entry of functions.def. Start-up calls all of these, so they lie
+// together in one section; scattered among the entries they would make it load two hundred KiB of code.
 #define DEFINED(name, result, parameters, function)                                                             \
   template <>                                                                                                   \
   [[gnu::section(".text.startup")]] Address entry<Function::name>() {                                           \

@@ -1,5 +1,5 @@
-// While it lives, errors of calls on a communicator are returned, since the host may refuse our calls. Errors of other
-// threads' calls are returned to them as well.
+// While an ErrorsReturned exists, its communicator has the handler MPI_ERRORS_RETURN: the host may refuse a call that
+// Nearfield makes, which must not end the job. Errors of other threads' calls on it are returned as well.
 #pragma once
 #include <mutex>
 
@@ -13,7 +13,7 @@ class ErrorsReturned {
     changed_ = host.Comm_get_errhandler(comm, &before_) == MPI_SUCCESS &&
                host.Comm_set_errhandler(comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
   }
-  // What another thread has set meanwhile stays.
+  // A handler that another thread has set meanwhile stays.
   ~ErrorsReturned() {
     if (!changed_) return;
     MPI_Errhandler now = MPI_ERRORS_RETURN;
@@ -30,8 +30,8 @@ class ErrorsReturned {
   bool changed_;
 };
 
-// For queries of the host: errors that belong to no communicator are raised on one of these, depending on host and
-// standard. One thread at a time, since each restores the handlers.
+// For queries of the host that may fail: errors that belong to no communicator are raised on MPI_COMM_WORLD or
+// MPI_COMM_SELF, depending on host and standard. One thread at a time has a guard, since each restores the handlers.
 class ErrorHandlerGuard {
  public:
   ErrorHandlerGuard() : lock_(one_at_a_time_), world_(host.world), self_(host.self) {}

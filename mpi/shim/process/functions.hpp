@@ -1,6 +1,6 @@
-// The functions that the shim offers in place of the host's. Each takes what its MPI function takes, also before
-// MPI_Init and after MPI_Finalize, with wrong arguments, and on any thread: what cannot be served goes to the host.
-// Exceptions of a function end as an error of MPI (Entry in entry.hpp).
+// The functions that the shim offers in place of the host's. Each may be called like its MPI function: on any thread,
+// also with wrong arguments, before MPI_Init and after MPI_Finalize. A call that it cannot serve goes to the host.
+// Exceptions of a function become errors of MPI (Entry in entry.hpp).
 #pragma once
 #include <cstdint>
 
@@ -11,20 +11,20 @@ namespace nearfield::mpi {
 // Reports `text` and raises an error through the communicator's error handler.
 int raise(MPI_Comm comm, const char* function, const char* text, int code = MPI_ERR_OTHER);
 
-// ENTRIES(which, macro)(...): macro(...) where HERE_which is defined, as a comma; nothing elsewhere.
+// ENTRIES(which, macro)(...) expands to macro(...) in files that define HERE_<which> as a comma, elsewhere to nothing.
 #define SECOND(first, second, ...) second
 #define EXPANDED(...) SECOND(__VA_ARGS__, )
 #define NOTHING(...)
 #define ENTRIES(which, macro) EXPANDED(HERE_##which macro, NOTHING)
 
-// Those that are written by hand.
+// Functions that are written by hand.
 #define HERE_by_hand ,
 #define DECLARED(name, result, parameters) result name parameters;
 #define OURS(name, result, parameters, kind, which, ...) ENTRIES(which, DECLARED)(name, result, parameters)
 #include "mpi/functions.def"
 #undef DECLARED
 #undef HERE_by_hand
-// MPIX_ functions, of MPICH.
+// Functions of MPICH whose names begin with MPIX_.
 int X_Request_is_complete(MPI_Request request);
 int Comm_failure_ack(MPI_Comm comm);
 int Comm_revoke(MPI_Comm comm);

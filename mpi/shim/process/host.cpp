@@ -1,5 +1,5 @@
-// Looks up the host's functions, under the lock by which preload binds its slots. Functions of a newer standard or of
-// one family may be missing and are null then; if any other is missing the host serves every call.
+// Looks up the host's functions; called once, under the lock of libnearfield.so's table. Functions of a newer standard
+// or of one family of hosts may be missing, and are null then. If any other is missing, the host serves every call.
 #include "mpi/shim/process/host.hpp"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
-// Scope of a call of the host that may block: the progress thread goes on with our messages meanwhile
-// (engine/messages/progress_thread.hpp, law 3 of docs/dev/architecture.md). Every call of the program that goes to the
-// host is inside one: messages and collectives use this scope, all others blocking.hpp. They nest, and several threads
-// may have one each: the rank has left the host when all have ended.
+// Scope of a call of the host that may block. Meanwhile the progress thread progresses Nearfield's messages
+// (engine/messages/progress_thread.hpp, law 3 of docs/dev/architecture.md). Every call of the program that may block in
+// the host is inside such a scope: messages and collectives use this one, all others that of blocking.hpp. Scopes nest,
+// and several threads may have one each; the rank has left the host when all of them have ended.
 #pragma once
 #include "engine/messages/progress_thread.hpp"
 #include "mpi/shim/calls/called.hpp"
@@ -9,12 +9,12 @@
 
 namespace nearfield::mpi {
 
-// Serves::in_host, or Serves::always with NEARFIELD_PROGRESS=thread; nullptr: the host serves all messages. Never
-// destroyed, like the messenger.
+// It serves while the rank is in the host (Serves::in_host), or always if NEARFIELD_PROGRESS=thread. nullptr: the host
+// serves all messages. Like the messenger it is never destroyed.
 inline constinit messages::ProgressThread* the_progress_thread = nullptr;
 
-// Number of any-source receives under way in communicators that span nodes (p2p/any_source.hpp). They are posted at the
-// host before the rank enters it, since it does not probe for them meanwhile.
+// Number of any-source receives under way in communicators that span nodes, and of tokens (p2p/any_source.hpp). The
+// receives are posted at the host before the rank enters it, since meanwhile this rank cannot probe for their messages.
 inline constinit std::atomic<int> any_source_requests{0};
 void post_any_source();
 bool look_for_any_source();  // returns whether the host has been called, and so has progressed
@@ -33,11 +33,13 @@ class HostScope {
   }
   HostScope(const HostScope&) = delete;
 
-  // For a call that begins inside another one of the host (MPI_Finalize, whose callback calls end_of_program()).
+  // The same without a scope, for MPI_Finalize: the rank enters in end_of_program(), a callback of the host.
   static bool enter() {
-    if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
+    const bool entered = the_progress_thread && the_progress_thread->enter_host();
+    // Receives that other threads begin from here on see that we are in the host. SYNC: any-source-requests
+    if (any_source_requests.load(std::memory_order_seq_cst)) [[unlikely]]
       post_any_source();
-    return the_progress_thread && the_progress_thread->enter_host();
+    return entered;
   }
   static void leave() { the_progress_thread->leave_host(); }
 

@@ -41,7 +41,7 @@ struct Host {
 #define F(name, arguments) int(*name) arguments;
   NEARFIELD_OPTIONAL_FUNCTIONS(F)
 #undef F
-  // Between handles and Fortran's integers, where they differ: c2f and f2c of Open MPI, toint and fromint of the ABI.
+  // Convert between handles and integers, if handles are no integers: Open MPI's c2f and f2c, else toint and fromint.
   int (*request_to_int)(MPI_Request);
   MPI_Request (*request_from_int)(int);
   MPI_Win (*window_from_int)(int);

@@ -1,4 +1,4 @@
-// Called before a job is aborted: launchers drop output, such as the reason, that they have not forwarded by then.
+// A pause before a job is aborted: launchers drop output that they have not forwarded by then, such as the reason.
 #pragma once
 #include <unistd.h>
 

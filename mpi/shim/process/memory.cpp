@@ -1,4 +1,4 @@
-// MPI_Alloc_mem and the hints on memory.
+// MPI_Alloc_mem, and hints for memory.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -52,8 +52,8 @@ std::size_t alignment_hint(MPI_Info info) {
   return std::has_single_bit(asked) && asked <= most ? std::max(page, asked) : page;
 }
 
-// Allocates memory with a wish in our segment. The host allocates the rest as the program does, hence in the heap,
-// which peers load and store directly as well, if it is long enough for that.
+// Memory whose placement the program or the user has specified is allocated in our segment. All other memory is
+// allocated by the host: its malloc is Nearfield's heap, whose blocks of at least 32 KiB peers can map as well.
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   team::Process* const n = process();
   if (!n || size <= 0 || !base_pointer || wants_other_kinds(info)) return host.Alloc_mem(size, info, base_pointer);

@@ -15,7 +15,7 @@ ArrayLengths array_lengths(const FunctionTraits& traits, unsigned of_sends, MPI_
   int inter = 0, rank = 0, partners = 0;
   host.Comm_test_inter(comm, &inter);
   host.Comm_rank(comm, &rank);
-  // A reduction has a part of its vector for each of the own group.
+  // In an intercommunicator lists of a reduction have an entry per rank of the local group, others per remote rank.
   const auto size_of = inter && traits.operation < 0 ? host.Comm_remote_size : host.Comm_size;
   if (size_of(comm, &partners) != MPI_SUCCESS) return {};
   const bool has_lists = traits.root < 0 || (inter ? root == MPI_ROOT : root == rank);

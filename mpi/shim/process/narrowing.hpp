@@ -1,5 +1,5 @@
-// Arguments of large-count calls as a host takes them that has the int form alone: counts and displacements are
-// narrowed, and whoever calls finds out whether all of them fit.
+// Converts arguments of large-count calls for hosts that only have the int form: narrows counts and displacements, and
+// tells whether all fit.
 #pragma once
 #include <climits>
 #include <concepts>
@@ -17,14 +17,14 @@ int narrow(Large value, bool& fits) {
   return int(value);
 }
 
-// How many elements the arrays of a call have: those of the sending side come first where there are two sides.
+// How many elements the array arguments of a call have. The arrays of the sending side come before the others.
 struct ArrayLengths {
   std::size_t sends = 0, receives = 0;
-  unsigned of_sends = 0;  // arrays
+  unsigned of_sends = 0;  // number of arrays of the sending side
   unsigned seen = 0;
   std::size_t next() { return seen++ < of_sends ? sends : receives; }
 };
-// Of a function with lists. `root` and `send`: the arguments, where it has such.
+// pre: the function has array arguments. `root` and `send`: its arguments, if it has them.
 ArrayLengths array_lengths(const FunctionTraits& traits, unsigned of_sends, MPI_Comm comm, int root, const void* send);
 
 // One argument of a large-count form, converted for its int form.

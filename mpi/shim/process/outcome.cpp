@@ -49,7 +49,7 @@ const char* describe_heap() {
 std::string why_the_host(const Outcome& outcome) {
   if (!outcome.enabled) return "NEARFIELD=off";
   if (!process_ever()) return outcome.why_none.empty() ? "out of memory" : outcome.why_none;
-  if (!outcome.ready) return "it refuses attributes of communicators";
+  if (!outcome.ready) return "it does not accept attributes of communicators";
   if (outcome.size == 1 || outcome.near.ranks > 1 || !outcome.collectively) return {};
   return "no other rank of MPI_COMM_WORLD can share memory with this one: " + outcome.why_none;
 }
@@ -60,7 +60,7 @@ void report_outcome(const Outcome& outcome) try {
   const std::string why = why_the_host(outcome);
   if (!why.empty()) early::leave_word(why.c_str());
   else if (outcome.size == 1)
-    early::leave_word("MPI_COMM_WORLD has one rank (if more were started, the launcher is another MPI's)");
+    early::leave_word("MPI_COMM_WORLD has one rank (if you started more, the launcher belongs to another MPI)");
   else early::leave_word(nullptr);
   if (outcome.rank) return;
   const std::string under = describe_host();
@@ -69,7 +69,7 @@ void report_outcome(const Outcome& outcome) try {
                     under.c_str(), outcome.size, why.c_str());
   log_line(LogLevel::info, "Nearfield %s under %s: ranks: %d, on this node: %d; reach: %s; heap: %s; messages: %s",
            version(), under.c_str(), outcome.size, outcome.near.ranks, describe_reach(outcome.near).c_str(),
-           describe_heap(), the_messenger ? "carried" : "the host's");
+           describe_heap(), the_messenger ? "served" : "the host's");
 } catch (const OutOfMemory&) {  // the line is omitted
 }
 

@@ -18,9 +18,9 @@ struct Near {
 
 struct Outcome {
   int rank, size;     // in the world
-  bool ready;         // state can be attached to communicators
-  bool enabled;       // NEARFIELD
-  bool collectively;  // all ranks have called it together, so messages can be served
+  bool ready;         // the host lets us attach state to communicators
+  bool enabled;       // the setting NEARFIELD
+  bool collectively;  // all ranks have called start_node() together, so Nearfield can serve messages
   const Near& near;
   const std::string& why_none;
 };

@@ -1,12 +1,13 @@
 // The shim's interface: functions by which libnearfield.so attaches it and finds its functions, start and end of MPI,
 // and hints of communicators.
 //
-//   MPI_Init       announces us by name, host.Init, start_node: node, team of the world, messenger
+//   MPI_Init       binds a socket as a sign of our presence, host.Init, start_node(): process context, team of the
+//                  world, messenger
 //   any call       Entry (entry.hpp): exceptions become errors, since the caller's frames are C's
 //   MPI_Finalize   host.Finalize deletes the attributes of MPI_COMM_SELF: the program's callbacks, which may still
-//                  communicate, run before ours, end_of_program. That reports statistics, waits for sent messages to
-//                  arrive and leaves the node; from then on the progress thread serves other ranks, for which the host
-//                  may wait. Then it ends; the segment stays until the process exits
+//                  communicate, run before ours, end_of_program(). That reports statistics, waits for sent messages to
+//                  arrive and leaves the node. Until host.Finalize returns, the progress thread serves other ranks,
+//                  for which the host may wait; then the thread ends. The segment stays until the process exits
 #include <algorithm>
 
 #include "engine/base/outcome.hpp"
@@ -75,8 +76,8 @@ bool has_threads([[maybe_unused]] const MPI_Session* session, MPI_Info asked) {
   return asked != MPI_INFO_NULL && hint(asked, key) == several;  // a single thread is the default
 }
 
-// Messages must arrive, even if the program no longer waits for them. Those that take longer than a second (or for
-// ever, since they are not received) are left to the progress thread while the host waits for the others.
+// Messages must arrive, even if the program no longer waits for them. This waits for a second at most; the progress
+// thread serves later ones, and those that are never received, while the host waits for the other ranks.
 void finish_messages() {
   if (!the_messenger) return;
   auto outstanding = [] {
@@ -109,8 +110,11 @@ void end_of_program() {
 template <class Call>
 int start_host(Call call) {
   enter_host_init();
+  host_starts();
   const InHost in_host(false);
-  return call();
+  const int code = call();
+  host_has_started();
+  return code;
 }
 
 int Init(int* argc, char*** argv) {
@@ -175,13 +179,14 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
     return raise(comm, "MPI_Comm_set_info", ("hint nearfield_algorithm: " + wrong).c_str());
   Communicator* const state = communicator_of(comm);
   if (!state) return host.Comm_set_info(comm, info);
+  if (is_being_created(*state)) state->async_creation->wait();  // it has a team on all ranks then, or on none
   if (!reproducible.empty()) keep_order(*state, reproducible == "on");
   if (!state->team && !state->hierarchy && !state->team_tried && state->size > 1) make_team(*state);
   // The program must not switch it while messages are under way.
   if (!on.empty()) state->messages_on = state->enabled = on == "on";
   if (state->hierarchy && !algorithm.empty()) state->hierarchy_chooser->override_with(algorithm);
   if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
-    team->contexts().finish();  // operations that have been issued keep their algorithms
+    team->contexts().finish();  // so that operations that have been issued keep their algorithms
     state->leaving.settle();
     (state->team ? *state->chooser : *state->hierarchy->node_chooser()).override_with(algorithm);
     for (const auto& chooser : state->further)
@@ -237,8 +242,8 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(unsigned nu
   return function && nearfield::mpi::recording::wanted() ? nearfield::mpi::recording::around(which, function)
                                                          : function;
 }
-// Returns the function that serves sched_yield to threads inside the host, which returns whether it has slept.
-// `in_host`: returns the calling thread's flag.
+// Returns the function that serves sched_yield to threads inside the host, which returns whether that replaces the
+// yield. `in_host`: returns the calling thread's flag.
 __attribute__((visibility("default"))) bool (*nearfield_shim_serve_yields(bool* (*in_host)()))() {
   nearfield::mpi::mark_of_preload = in_host;
   return nearfield::mpi::yield_in_host;

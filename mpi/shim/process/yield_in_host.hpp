@@ -1,15 +1,20 @@
-// Waits of the host that sleep, so that others can run.
+// Makes waits inside the host sleep now and then, so that other threads can run.
 //
 // Hosts spin in blocking calls, and call sched_yield between polls that have found nothing. If ranks belong to
-// different scheduling groups (engine/team/process.hpp), that hands the CPU on late or not at all, and the CPU is never
-// idle. libnearfield.so serves sched_yield to threads that are in such a call of the host (mpi/preload/yielding.cpp):
+// different scheduling groups (engine/team/process.hpp), sched_yield gives the CPU to another rank late or not at all.
+// So libnearfield.so replaces sched_yield for threads that are in a blocking call of the host
+// (mpi/preload/yielding.cpp):
 //
-//   more ranks than CPUs   yields, which cost least if they hand the CPU on; after a hundred in vain a nap, the
-//                          shortest there is, in which another rank runs; after 10 ms naps alone
-//   a CPU of its own       as the host would; after 10 ms naps, in calls that move no data of the program's
+//   more ranks than CPUs   yields; once the call has waited for 1 ms, every hundredth yield is a nap (a short sleep)
+//                          in which another rank runs
+//   otherwise              yields; once the call has waited for 10 ms, naps, but only if the call moves no data of the
+//                          program's and the host does not need this rank for other operations
+//   in MPI_Init            every fifth yield is a nap of 0.1 ms, if the launcher's variables say that there are more
+//                          ranks than CPUs: nothing else is known yet
+//   in a poll of ours      nothing: the wait or the test that polls the host yields itself
 //
-// A nap is a 64th of the time that the call has waited, so a chain of waits grows by little, and at most 2 ms, or a
-// fifth of a millisecond while data may be moved or the host needs this rank for other operations.
+// After MPI_Init a nap lasts a 64th of the time that the call has waited, so that it delays the call by little: at most
+// 2 ms in calls of the latter kind, 0.2 ms in others.
 #pragma once
 #include "mpi/shim/process/threads/inside.hpp"
 
@@ -20,7 +25,11 @@ using MarkOfThread = bool* (*)();
 inline constinit MarkOfThread mark_of_preload = nullptr;
 bool& mark_in_host();
 
-// Scope in which the calling thread is inside the host, in a call of the program. They nest.
+// The host's MPI_Init begins and ends.
+void host_starts();
+void host_has_started();
+
+// Scope in which the calling thread is inside the host, in a call of the program. Scopes nest.
 class InHost {
  public:
   explicit InHost(bool moves_data);
@@ -31,7 +40,22 @@ class InHost {
   const decltype(Inside::host) before_;
 };
 
-// Called when the host has polled in vain. Returns whether the thread has slept.
+// Scope in which the calling thread polls the host for a wait or a test of ours, which yields itself. It may hold the
+// messenger's lock, and a yield keeps the CPU from the thread for milliseconds where others compute.
+class PollsHost {
+ public:
+  PollsHost() : before_(inside->polls_host) { inside->polls_host = mark_in_host() = true; }
+  ~PollsHost() {
+    inside->polls_host = before_;
+    mark_in_host() = before_ || inside->host.now;
+  }
+  PollsHost(const PollsHost&) = delete;
+
+ private:
+  const bool before_;
+};
+
+// Called when the host has polled in vain. Returns whether the host's own yield is not needed.
 bool yield_in_host();
 
 }  // namespace nearfield::mpi

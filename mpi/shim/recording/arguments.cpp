@@ -19,7 +19,7 @@ std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
 struct Extent {
   int rank = 0, size = 0;
 };
-// `local`: of an intercommunicator the local group, as in reductions; else the remote group.
+// `local`: use the local group of an intercommunicator, as reductions do, not the remote one.
 Extent extent_of(MPI_Comm communicator, bool local) {
   if (communicator == host.comm_null) return {};
   const Communicator* const state = communicator_of(communicator);

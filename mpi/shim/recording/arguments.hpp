@@ -1,6 +1,6 @@
-// Reads what a call says of itself, by the roles of its arguments (mpi/traits.hpp): its communicator, its partner, and
-// the bytes that its rank gives (of Scatter and Scatterv: gets), of a block where the operation has one for each rank.
-// Of receives that is the room they offer. Neighbours' lists count as nothing.
+// Reads facts of a call from its arguments, by their roles (mpi/traits.hpp): its communicator, its partner, and the
+// number of bytes that its rank gives (in Scatter and Scatterv: gets). If the operation has one count for all ranks,
+// these are the bytes of one block. For receives they are the length of the buffer, for lists of neighbours 0.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// A CallWrapper for every function that the shim offers, but those of the tools interface.
+// A CallWrapper for every function that the shim offers, except those of the tools interface.
 #include <cstdlib>
 
 #include "engine/settings/settings.hpp"

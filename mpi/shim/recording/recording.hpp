@@ -27,10 +27,10 @@ const char* name(FunctionKind kind);
 
 struct CallSiteRow;
 
-// Returns whether the environment asks for it. The same at all times.
+// Returns whether the environment asks for recording; the first answer is kept.
 bool wanted();
-// Returns what takes the place of `function`, which serves the function with that number; itself where such calls are
-// not recorded.
+// Returns a CallWrapper that records calls of `function`, which serves the MPI function with that number. Returns
+// `function` itself if such calls are not recorded.
 void* around(Function number, void* function);
 
 inline constinit std::atomic<bool> active{false};  // between begin() and end()
@@ -50,7 +50,7 @@ class CallTimer {
   const std::uint64_t bytes_;
   const int partner_;
   const MPI_Comm communicator_;
-  bool agreed_ = false;                // all of its ranks have the same context
+  bool agreed_ = false;                // all ranks of the communicator have the same context
   std::uint64_t context_, start_ = 0;  // 0: not timed
   CallSiteRow** place_ = nullptr;
   const char* before_;  // last_algorithm before the call
@@ -58,7 +58,7 @@ class CallTimer {
 
 inline constinit void* recorded[std::size_t(Function::count)] = {};  // what serves each function
 
-// Of the function with that number.
+// Wraps the function with that number.
 template <Function number, class Signature>
 struct CallWrapper;
 template <Function number, class... Arguments>

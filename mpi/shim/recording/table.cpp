@@ -12,7 +12,7 @@ namespace nearfield::mpi::recording {
 
 namespace {
 
-// State of this thread; `table` is nullptr before its first call, and without memory.
+// State of this thread. `table` is nullptr before its first call, and if there was no memory for it (`refused`).
 struct ThreadRecord {
   ~ThreadRecord();
   Thread* table = nullptr;
@@ -87,7 +87,8 @@ KnownCommunicator* know(MPI_Comm communicator, std::uint64_t context, bool agree
   return one;
 }
 
-// The row of a place, by whatever algorithm its first call went; nullptr: it has none yet.
+// Returns the place of calls with that function, call site, communicator and size class: a pointer to their first row,
+// which is nullptr before the first call. Rows of other algorithms follow the first (CallSiteRow::further).
 CallSiteRow** find_place(Thread& table, Function function, const void* site, std::uint64_t context,
                          std::uint32_t size) {
   std::uint64_t hash =
@@ -101,7 +102,7 @@ CallSiteRow** find_place(Thread& table, Function function, const void* site, std
   }
 }
 
-// pre: fewer than rows_of_a_thread.
+// pre: the table has fewer than rows_of_a_thread rows.
 CallSiteRow& add_row(Thread& table, Function function, const void* site, MPI_Comm communicator, std::uint64_t context,
                      bool agreed, std::uint32_t size, const char* algorithm) {
   CallSiteRow& row = table.rows[table.used++];
@@ -114,9 +115,9 @@ CallSiteRow& add_row(Thread& table, Function function, const void* site, MPI_Com
   return row;
 }
 
-// A look at the clock costs as much as a short call does otherwise, so of short calls the first few of a place are
-// timed and then one in sixteen. Waits of ours are always known: they look at the clock anyway. The host's are not, and
-// one that is long would count sixteenfold.
+// Reading the clock costs as much as a short call, so only the first short calls of a place are timed, and then one in
+// sixteen. The time of Nearfield's waits is always known, since these read the clock anyway. That of waits in the host
+// is not, so a long one in a timed call counts sixteen times.
 bool is_timed(Function function, const CallSiteRow* row, std::uint64_t bytes) {
   constexpr std::uint64_t first = 32, one_in = 16, short_bytes = 4096;
   if (!row || all_timed || bytes > short_bytes || traits_of(function).kind > FunctionKind::completion) return true;
@@ -124,7 +125,7 @@ bool is_timed(Function function, const CallSiteRow* row, std::uint64_t bytes) {
   return calls < first || calls % one_in == 0;
 }
 
-// Replaces the context for communicators of the host: made of the handle.
+// For communicators without a context: combined with the handle it replaces the context.
 constexpr std::uint64_t of_host = std::uint64_t{1} << 63;
 
 }  // namespace

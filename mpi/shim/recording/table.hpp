@@ -20,7 +20,7 @@ struct SentTo {
   std::atomic<std::uint64_t> messages{0}, bytes{0};
 };
 
-// A communicator by its context or, without one, its handle. Communicators of one split share a context, but no rank.
+// A communicator, known by its context, or its handle if it has none. Those of one split share a context, but no rank.
 struct KnownCommunicator {
   std::uint64_t context;
   bool agreed;  // all its ranks have the same context
@@ -28,9 +28,9 @@ struct KnownCommunicator {
   int rank, size;
   int first;                                  // MPI_COMM_WORLD's rank of its first rank; -1: in another world
   bool inter;                                 // an intercommunicator: `rank`, `size` and `members` are of our group
-  std::vector<int> members, remote;           // ranks in MPI_COMM_WORLD, at its first rank
+  std::vector<int> members, remote;           // ranks in MPI_COMM_WORLD; only its first rank fills them in
   std::atomic<std::uint32_t> collectives{0};  // traced so far; the same on all ranks
-  std::unique_ptr<SentTo[]> sent;             // by ranks that can be sent to, of which there are `partners`
+  std::unique_ptr<SentTo[]> sent;             // one for each of the `partners` ranks that this rank can send to
   int partners;
   KnownCommunicator* next;
 };
@@ -49,21 +49,21 @@ class Sum {
 };
 
 struct CallSiteRow {
-  std::atomic<Function> function;  // none: free. Released by add_row, acquired by who writes
+  std::atomic<Function> function;  // none: free. Stored (release) by add_row, loaded (acquire) when files are written
   const void* site;
   std::uint64_t context;
   const char* algorithm;            // nullptr: none; `by_host`
-  KnownCommunicator* communicator;  // nullptr: of none
+  KnownCommunicator* communicator;  // nullptr: the call has none
   CallSiteRow* further;             // row of the same call site with another algorithm
   std::uint32_t size_class;
-  Sum place_calls;  // by all algorithms, if this is the first row of its call site
+  Sum place_calls;  // calls by all algorithms; only in the first row of a place
   Sum calls, bytes, waited;
   Sum timed, ticks, waited_timed, longest;  // of the calls that were timed
 };
 
 struct Event {
   std::uint64_t start, end, bytes, waited;  // ticks, ticks, bytes, nanoseconds
-  std::uint32_t row, number;                // of the communicator's collectives
+  std::uint32_t row, number;                // number: position among the communicator's collectives
   std::int32_t partner;
 };
 
@@ -80,7 +80,7 @@ struct Thread {
 
 inline constinit std::atomic<Thread*> threads{nullptr};           // the newest
 inline constinit std::atomic<KnownCommunicator*> known{nullptr};  // the newest
-inline constinit std::atomic<std::uint64_t> calls_unkept{0};      // of threads without a table
+inline constinit std::atomic<std::uint64_t> calls_unkept{0};      // calls of threads without a table
 inline constinit bool tracing = false;
 inline constinit bool all_timed = false;                   // false: a sample of them
 inline constinit std::atomic<std::uint64_t> next_save{0};  // ticks

@@ -1,5 +1,5 @@
-// Writes the recorded data to files: this rank's rows as JSON in NEARFIELD_RECORD (nearfield/recording.py joins the
-// ranks' files), and its trace for Chrome and Perfetto. Both appear under their names when they are complete.
+// Writes the recorded data to files: this rank's rows as JSON in the directory NEARFIELD_RECORD (nearfield/recording.py
+// joins the ranks' files), and its trace for Chrome and Perfetto. Each file gets its name only when it is complete.
 //
 // Calls are timed in ticks of the processor. Two readings of CLOCK_MONOTONIC, at the beginning and now, convert them to
 // nanoseconds, so that times of all ranks on a node are of one clock.
@@ -29,7 +29,7 @@
 
 namespace nearfield::mpi::recording {
 
-// Of the process, from begin() on.
+// Facts of the process and its recording, from begin() on.
 struct RecordingRun {
   Settings settings;
   int rank = 0, size = 1;
@@ -71,7 +71,7 @@ std::string site_text(const void* site) {
          "}";
 }
 
-// Numbers for entries that are written once and referred to.
+// Gives numbers to entries that the file lists once and refers to by number.
 template <class T>
 struct Numbered {
   std::map<T, std::size_t> numbers;
@@ -231,7 +231,7 @@ std::string trace_text(const Clock& clock) {
 // Returns false and logs a warning if the file cannot be written.
 bool write_or_say(const std::string& path, const std::string& text) {
   if (write_whole(path, text)) return true;
-  log_line(LogLevel::warn, "what was recorded cannot be written to %s: %s", path.c_str(), std::strerror(errno));
+  log_line(LogLevel::warn, "the record of this rank cannot be written to %s: %s", path.c_str(), std::strerror(errno));
   return false;
 }
 
@@ -270,12 +270,12 @@ void save_locked(const char* ending, bool last) {
     next_save.store(last ? ~std::uint64_t{0} : processor::ticks() + clock.ticks_in(run->pause),
                     std::memory_order_relaxed);
   } catch (const OutOfMemory&) {
-    log_line(LogLevel::warn, "what was recorded cannot be written: out of memory");
+    log_line(LogLevel::warn, "the record of this rank cannot be written: out of memory");
   }
 }
 
 void finish(const char* ending) {
-  if (!run || getpid() != run->pid) return;  // a child has inherited its parent's records
+  if (!run || getpid() != run->pid) return;  // a child of fork() has its parent's records, which the parent writes
   const std::lock_guard lock(saving);
   if (active.exchange(false, std::memory_order_relaxed)) save_locked(ending, true);
 }

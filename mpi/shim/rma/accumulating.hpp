@@ -1,5 +1,5 @@
-// Accumulate and its relatives. An operation is on elements of one predefined type, whatever types describe where they
-// lie: what the program gives is gathered if it is not dense, and combined piece by piece of the target's layout.
+// MPI_Accumulate and the calls like it. They combine elements of one predefined type, even where derived types describe
+// them. The origin's data are gathered if they are not dense, and combined with the target piece by piece.
 #pragma once
 #include <bit>
 
@@ -12,11 +12,11 @@
 
 namespace nearfield::mpi {
 
-// `count` elements of `type` at `buffer`, as elements of one predefined type with all their gaps.
+// `count` elements of `type` at `buffer`, described as elements of one predefined type, including gaps inside of them.
 struct TypedElements {
   layout::Data data;
   const TypeInfo* basic = nullptr;  // nullptr: there are several types
-  std::uint32_t bytes = 1;          // distance of elements
+  std::uint32_t bytes = 1;          // of one element, with its gaps
   std::shared_ptr<const TypeLayout> keep;
   bool good = true;  // false: arguments that the host must judge
 
@@ -61,14 +61,14 @@ inline void combine_by_host(const windows::Window::Operation& operation, const s
       throw team::Broken("the host's MPI_Reduce_local failed");
 }
 
-// Returns whether the host defines the operator on the type: hosts differ beyond what MPI asks for.
+// Returns whether the host defines the operator on the type: hosts define more than MPI demands, and differ in that.
 inline bool host_combines(MPI_Op op, const TypeInfo& type) {
   const ErrorHandlerGuard guard;
   std::vector<std::max_align_t> zeros(2 * (type.bytes / sizeof(std::max_align_t) + 1));
   return host.Reduce_local(zeros.data(), zeros.data() + zeros.size() / 2, 1, type.handle, op) == MPI_SUCCESS;
 }
 
-// Finds what is to be done with elements of that type. False: the operator is not predefined, or not defined on it.
+// Describes the operation on elements of that type. False: the operator is not predefined, or not defined on the type.
 inline bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const TypeInfo& type) {
   static const MPI_Op replace = MPI_REPLACE;
   static const MPI_Datatype character = MPI_CHAR;
@@ -109,7 +109,7 @@ inline const windows::Window::Operation* describe(MPI_Op op, const TypeInfo& typ
   return &last.operation;
 }
 
-// The data in dense memory: in place, or as a copy.
+// Data in dense ordinary memory: the program's, or a copy, which scatter() stores in the program's memory.
 class Gathered {
  public:
   Gathered(const layout::Data& data, bool filled)
@@ -119,13 +119,15 @@ class Gathered {
     if (!copy_->data()) throw OutOfMemory();
     if (!filled) return;
     if (!device_) layout::gather(copy_->data(), data, 0, data.bytes);
-    else if (!devices::gather(copy_->data(), data, 0, data.bytes)) throw team::Broken("a device refused to copy");
+    else if (!devices::gather(copy_->data(), data, 0, data.bytes))
+      throw team::Broken("a copy to or from a device failed");
   }
   std::byte* at() const { return copy_ ? copy_->data() : data_.address; }
   void scatter() const {
     if (!copy_) return;
     if (!device_) layout::scatter(data_, 0, copy_->data(), data_.bytes);
-    else if (!devices::scatter(data_, 0, copy_->data(), data_.bytes)) throw team::Broken("a device refused to copy");
+    else if (!devices::scatter(data_, 0, copy_->data(), data_.bytes))
+      throw team::Broken("a copy to or from a device failed");
   }
 
  private:
@@ -134,7 +136,7 @@ class Gathered {
   std::optional<memory::Temporary> copy_;
 };
 
-// Data of a device are copied as a whole.
+// combine() if device memory is possible: copies all data to ordinary memory at once.
 inline void combine_by_devices(windows::Window& window, int rank, const layout::Data& target, const layout::Data& given,
                                const layout::Data* wanted, const windows::Window::Operation& operation) {
   const Gathered from(given, true), fetched(wanted ? *wanted : layout::Data{}, false);
@@ -142,8 +144,8 @@ inline void combine_by_devices(windows::Window& window, int rank, const layout::
   if (wanted) fetched.scatter();
 }
 
-// `given`: nullptr where nothing is given, `wanted`: where nothing is fetched. What is not dense goes by way of
-// buffers.
+// Combines `given` with the target and fetches the old values to `wanted`; either may be nullptr. Data that are not
+// dense are copied through buffers on the stack.
 inline void combine(windows::Window& window, int rank, const layout::Data& target, const layout::Data* given,
                     const layout::Data* wanted, const windows::Window::Operation& operation) {
   if (devices::possible()) [[unlikely]]
@@ -174,7 +176,7 @@ struct Fetching {
   MPI_Datatype type{};
 };
 
-// `fetching`: set for Get_accumulate.
+// All cases but the quick one. `fetching`: where the old values go; nullptr for MPI_Accumulate.
 template <class HostCall>
 [[gnu::noinline]] int accumulate_slowly(OneSided* state, const char* function, const void* origin, MPI_Count count,
                                         MPI_Datatype type, const Fetching* fetching, int rank, MPI_Aint displacement,
@@ -192,11 +194,12 @@ template <class HostCall>
       return raise_on(win, function, "the target's type is not made of one predefined type", MPI_ERR_TYPE);
     }
     const windows::Window::Operation* const operation = describe(op, *target.basic);
-    // For no elements any predefined operator is right.
+    // If there are no elements, any predefined operator is valid.
     if (!operation && (target.data.bytes || !find_op(op)))
       return raise_on(win, function, "the operator is not predefined, or not defined on the type", MPI_ERR_OP);
     const bool gives = !is_no_op(op);
-    if (!gives && !fetching) return raise_on(win, function, "MPI_NO_OP is for what fetches", MPI_ERR_OP);
+    if (!gives && !fetching)
+      return raise_on(win, function, "MPI_NO_OP is allowed only in calls that fetch", MPI_ERR_OP);
     if (!window.accessible(rank)) return raise_no_epoch(win, function);
     if (!lies_in(memory, displacement, target.data)) return raise_range(win, function, displacement);
     const TypedElements given(gives ? origin : nullptr, gives ? count : 0, gives ? type : host.byte);
@@ -206,7 +209,8 @@ template <class HostCall>
     if (!given.good || !wanted.good) return host_call();
     const std::uint32_t each = target.bytes;
     const auto fits = [&](const TypedElements& ours) {
-      return ours.basic && ours.bytes == each && ours.data.bytes == target.data.bytes;
+      const bool empty = ours.good && ours.data.bytes == 0 && (!ours.keep || ours.keep->described);
+      return ours.data.bytes == target.data.bytes && (empty || (ours.basic && ours.bytes == each));
     };
     if ((gives && !fits(given)) || (fetching && !fits(wanted)))
       return raise_on(win, function, "the types do not match", MPI_ERR_TYPE);
@@ -239,7 +243,7 @@ int combine_elements(const char* function, const void* origin, MPI_Count count, 
   });
 }
 
-// With a request: of Raccumulate and Rget_accumulate.
+// `request`: the last argument of MPI_Raccumulate and MPI_Rget_accumulate.
 template <Function number, class N, class... Request>
 static int accumulate(const void* origin, N count, MPI_Datatype type, int rank, MPI_Aint displacement, N target_count,
                       MPI_Datatype target_type, MPI_Op op, MPI_Win win, Request... request) {
@@ -280,7 +284,7 @@ static int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int
                           [&]() -> int { return at_host<number>(origin, result, type, rank, displacement, op, win); });
 }
 
-// Integers, truth values and bytes: what MPI compares.
+// Returns whether MPI_Compare_and_swap accepts the type: integers, logical types and bytes.
 inline bool compares(const TypeInfo& info) {
   return (reducing::associative(info.type) || info.type == reducing::Type::character) && info.dense &&
          std::has_single_bit(info.bytes) && info.bytes <= 8;

@@ -1,13 +1,14 @@
-// Creates and frees windows, and decides whether we or the host serve them.
+// Creates and frees windows, and decides whether Nearfield or the host serves them, in these steps:
 //
-//   the communicator has a team      else the host's: several nodes, another world, a rank without Nearfield
-//   the host makes a window of it    its handle; of MPI_Win_allocate and _shared, of memory of ours
-//   a team of the window's own       so that its epochs are matched with no other's
-//   all reach all of its memory      else it stays the host's
+//   the communicator has a team      otherwise the host serves the window (several nodes, another world, a rank without
+//                                    Nearfield)
+//   the host makes a window          of the program's memory; for MPI_Win_allocate and _shared, of memory of ours. The
+//                                    program uses its handle
+//   the window gets its own team     so that its epochs do not match those of other windows
+//   all ranks reach all its memory   otherwise the host serves it
 //
-// All ranks agree on each step. The host's windows are counted: while there are any, ranks that wait in our calls
-// progress the host in every round (law 3 of docs/dev/architecture.md). The count is a hint to waiting threads; it
-// orders nothing.
+// All ranks agree on each step. The windows that the host serves are counted: while there are any, ranks that wait in
+// our calls progress the host in every round (law 3 of docs/dev/architecture.md). The count synchronises nothing.
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace {
 
 using windows::Window;
 
-// Of a large-count form that the host lacks: all ranks know that.
+// Returns false if the host lacks the large-count form and the unit does not fit its int form.
 template <Function number>
 bool unit_fits(MPI_Aint unit) {
   return !traits_of(number).large || host.*HostMember<number>::at || unit <= INT_MAX;
@@ -88,9 +89,9 @@ int creating(MPI_Comm comm, MPI_Aint unit, Make make, Body body) {
   });
 }
 
-// Collective: takes over a window of the host's.
+// Collective: takes over a window of the host, or leaves it to the host.
 int take_over_hosts(Communicator& c, MPI_Win win, const windows::Memory& mine) {
-  const bool own = c.size == 1;  // nobody else has to reach it
+  const bool own = c.size == 1;  // no other rank has to reach the memory
   auto state = take_over(c, win, own ? Window::Lies::known : Window::Lies::anywhere, mine, {&mine, own ? 1u : 0u});
   if (state) adopt(std::move(state));
   else leave_to_host(WhoseWindow::reach);
@@ -106,15 +107,14 @@ int create(void* base, MPI_Aint size, Unit unit, MPI_Info info, MPI_Comm comm, M
   });
 }
 
-// Allocates memory for a window in our segment, zeroed as hosts' memory is, with the hint's placement. 0: none is
-// needed.
+// Allocates memory for a window in our segment, placed as hinted, zeroed. Returns its offset; 0: no memory is needed.
 Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish) {
   if (size <= 0) return std::size_t{0};
   return process()->arena().allocate_untouched(std::size_t(size), align, memory::Component::windows, wish, true);
 }
 
-// Says whether a rank has the memory for a window. `forced`: it lacks memory that the program insists on, an error on
-// all ranks.
+// Whether a rank has the memory for a window. `forced`: it lacks memory that its hint demands, which is an error on all
+// ranks.
 enum class Ready : std::uint8_t { yes, no, forced };
 
 // Collective: returns the worst value of all members.
@@ -128,7 +128,7 @@ Ready agree(context::CollectiveContext& context, Ready ours) {
 // Collective: makes a window of the host over our memory and takes it over. Returns nullptr on all ranks if that fails.
 std::unique_ptr<OneSided> make_of_own_memory(Communicator& c, MPI_Info info, MPI_Win* win, MadeOf made,
                                              const windows::Memory& mine, std::span<const windows::Memory> known) {
-  // A host that cannot access other processes' memory makes windows of memory of its own alone.
+  // This may fail: a host that cannot access other processes' memory makes windows only of memory that it allocates.
   int code;
   {
     const ErrorsReturned errors(c.comm);
@@ -155,7 +155,7 @@ int allocate(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base
     const auto wish = placement_hint(info);
     const memory::Wish* const own = wish && *wish ? &**wish : nullptr;
     const memory::Wish* const asked = own ? own : process()->placer().wish(memory::Component::windows);
-    // Memory of a single rank is its own, so a fork has to copy it.
+    // Only this rank uses the memory, so a child of fork() must get a copy of it, as of other memory of the program.
     if (c.size == 1 && wish && !asked) {
       if (const int code = make(); code != MPI_SUCCESS) return code;
       return take_over_hosts(c, *win, {*static_cast<std::byte**>(base), std::uint64_t(size), std::uint64_t(unit)});
@@ -172,9 +172,10 @@ int allocate(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base
     if (all == Ready::no) return left_to_host(WhoseWindow::reach, make);
     if (all == Ready::forced) {
       if (!wish) return raise(comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
-      return raise(comm, name,
-                   allocation ? "a rank has not the memory that it insists on" : allocation.error().text.c_str(),
-                   MPI_ERR_NO_MEM);
+      return raise(
+          comm, name,
+          allocation ? "a rank did not get the memory that its hint demands (forced)" : allocation.error().text.c_str(),
+          MPI_ERR_NO_MEM);
     }
     std::byte* const memory = *allocation ? process()->segment().base() + *allocation : nullptr;
     auto state =
@@ -190,7 +191,7 @@ int allocate(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base
   });
 }
 
-// Places the host's memory as the hint or NEARFIELD_MEMORY says; each rank its own part, with the pages at both ends.
+// Places this rank's part of the host's memory as the hint or NEARFIELD_MEMORY says, including the pages at both ends.
 Ready place(const windows::Memory& memory, const memory::Wish* wish) {
   constexpr std::uintptr_t page = 4096;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.base) / page * page;
@@ -221,7 +222,7 @@ int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win
   if (all == Ready::forced) {
     blocking_at_host<Function::Win_free>(win);
     if (!wish) return raise(c.comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
-    return raise(c.comm, name, "a rank's memory cannot be placed where the program insists", MPI_ERR_NO_MEM);
+    return raise(c.comm, name, "a rank's memory cannot be placed where its hint demands (forced)", MPI_ERR_NO_MEM);
   }
   std::unique_ptr<OneSided> state;
   if (all == Ready::yes) state = take_over(c, *win, Window::Lies::known, mine, known);
@@ -230,7 +231,7 @@ int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win
   return MPI_SUCCESS;
 }
 
-// A rank's part of a shared window. `offset`: of the whole window in the first rank's segment.
+// A rank's part of a shared window. `offset`: where the whole window begins in the first rank's segment.
 struct SharedPart {
   std::uint64_t bytes, unit, offset;
   std::uint64_t hosts_room;  // free memory of the host, as this rank sees it
@@ -252,8 +253,8 @@ std::vector<SharedPart> exchange_parts(context::CollectiveContext& context, cons
   return all;
 }
 
-// Memory of the host; where the host lacks room, ours, in the first rank's segment, one part behind the other, as MPI
-// requires where no hint allows otherwise.
+// The host allocates the memory. If it lacks room, we do, in the first rank's segment: the parts are contiguous, as MPI
+// requires unless a hint allows otherwise.
 template <Function number, class Unit>
 int allocate_shared(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
   constexpr const char* name = name_of(number);
@@ -341,7 +342,7 @@ int Win_free(MPI_Win* win) {
     const int code = on_window(*win, name, [&] { return ours->window->end_epochs(), MPI_SUCCESS; });
     if (code != MPI_SUCCESS) return code;
   }
-  // Others' accesses to our memory are over when they have called this too.
+  // When all ranks have called MPI_Win_free, no rank accesses our memory any more.
   const int met = on_window(*win, name, [&] {
     ours->window->meet();
     return MPI_SUCCESS;

@@ -1,13 +1,13 @@
-// Epochs of our windows (engine/windows/epochs.cpp). Epochs of the host's windows block in the host, while the progress
-// thread serves.
+// Synchronisation calls of windows (engine/windows/epochs.cpp). For windows of the host they block in the host, while
+// the progress thread progresses our messages.
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/blocking.hpp"
 #include "mpi/shim/rma/window.hpp"
 
 namespace nearfield::mpi {
 
-// Programs poll windows in loops until a rank has stored something, for which it may need our progress, the host's, or
-// our CPU.
+// Programs poll a window in loops until another rank has stored something. That rank may need progress of our messages
+// or of the host, or our CPU.
 const PerThread<unsigned> window_looks;
 void note_look() {
   constexpr unsigned seldom = 256;
@@ -25,7 +25,7 @@ int out_of_order(MPI_Win win, const char* function, const char* text) {
 
 constexpr const char *in_epoch = "the window is in another epoch", *not_locked = "the target is not locked";
 
-// `body(window)` returns whether the open epochs permit the call.
+// Runs `body(window)`, which returns whether the open epochs permit the call. `otherwise`: the error text if not.
 template <class Body>
 int change(OneSided& state, const char* function, const char* otherwise, Body body) {
   return on_window(state.win, function,
@@ -139,13 +139,14 @@ int Win_lock_all(int assertion, MPI_Win win) {
 int Win_unlock_all(MPI_Win win) {
   OneSided* const state = one_sided(win);
   if (!state) return blocking_at_host<Function::Win_unlock_all>(win);
+  note_look();
   return change(*state, "MPI_Win_unlock_all", "the window is not locked",
                 [](auto& window) { return window.unlock_all(); });
 }
 
 namespace {
 
-// All four forms: operations are over when their calls return, and this makes them so for everybody.
+// All four flushes. Operations are complete at the origin on return; this memory fence makes them visible to all ranks.
 template <Function number>
 int flush(int rank, MPI_Win win) {
   OneSided* const state = one_sided(win);
@@ -187,7 +188,7 @@ static int* own_flavor(MPI_Win win, int key) {
   const OneSided* state = one_sided(win);
   if (!state && inside->being_freed && inside->being_freed->win == win) state = inside->being_freed;
   if (!state || state->made_of == MadeOf::memory) return nullptr;
-  // The program gets their addresses.
+  // Attributes are pointers, so these variables must exist for ever.
   static constinit int allocated = MPI_WIN_FLAVOR_ALLOCATE, shared = MPI_WIN_FLAVOR_SHARED;
   return state->made_of == MadeOf::shared ? &shared : &allocated;
 }

@@ -1,5 +1,5 @@
-// Put and Get: copies by the origin, layout to layout, complete when the call returns. Their requests are complete at
-// once.
+// MPI_Put, MPI_Get and the forms with requests: the origin copies from one layout to the other. The copy is complete
+// when the call returns, so requests are complete at once.
 #pragma once
 #include "mpi/shim/handles/packing.hpp"
 #include "mpi/shim/process/at_host.hpp"
@@ -15,7 +15,7 @@ inline void move_dense(windows::Window& window, AccessDirection direction, int r
   else window.get(rank, theirs, ours, bytes);
 }
 
-// By packing: of types that no layout describes, and to and from memory of devices.
+// Moves by packing: types that no layout describes, and memory of devices.
 template <class N>
 int move_packed(OneSided& state, const char* function, AccessDirection direction, void* ours, N count,
                 MPI_Datatype type, void* theirs, N target_count, MPI_Datatype target_type) {
@@ -61,7 +61,7 @@ template <class N, class HostCall>
   return MPI_SUCCESS;
 }
 
-// With a request: of Rput and Rget.
+// `request`: the last argument of MPI_Rput and MPI_Rget.
 template <Function number, AccessDirection direction, class Buffer, class N, class... Request>
 static int move(Buffer* buffer, N count, MPI_Datatype type, int rank, MPI_Aint displacement, N target_count,
                 MPI_Datatype target_type, MPI_Win win, Request... request) {

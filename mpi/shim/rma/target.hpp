@@ -49,14 +49,14 @@ struct Quick {
 };
 
 inline int raise_no_epoch(MPI_Win win, const char* function) {
-  return raise_on(win, function, "no epoch is open that lets us access the target", MPI_ERR_RMA_SYNC);
+  return raise_on(win, function, "no open epoch allows access to the target", MPI_ERR_RMA_SYNC);
 }
 inline int raise_range(MPI_Win win, const char* function, MPI_Aint displacement) {
   if (displacement < 0) return raise_on(win, function, "the displacement is negative", MPI_ERR_DISP);
   return raise_on(win, function, "the data lie outside of the target's window", MPI_ERR_RMA_RANGE);
 }
 
-// An operation, perhaps with a request, which is complete at once where the host does not serve the window.
+// Runs an operation, perhaps with a request. If Nearfield serves the window, the request is complete at once.
 template <class Call>
 [[gnu::always_inline]] inline int at_once(MPI_Win, const Call& call) {
   return call();

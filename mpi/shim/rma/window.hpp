@@ -5,8 +5,8 @@
 // handlers and errors of wrong arguments are the host's. The host never sees an epoch, so an operation that reaches it
 // by mistake is an error.
 //
-// A look-up uses a small cache per thread, then a table. Making and freeing windows and hosts' handles raises an epoch,
-// which makes cached entries stale, also those of windows that are not ours.
+// A look-up uses a small cache per thread, then a table. The cache also knows windows that the host serves. Whenever
+// the table changes, `window_epoch` is raised, which invalidates all caches.
 #pragma once
 #include <array>
 #include <memory>
@@ -21,8 +21,8 @@
 
 namespace nearfield::mpi {
 
-// The memory of a window. In the last two cases it is ours, and the host has made the window as of the program's
-// memory.
+// How the program has made a window. In the last two cases its memory is in our segment, and the host has made the
+// window by MPI_Win_create.
 enum class MadeOf : std::uint8_t { memory, allocated, shared };
 
 struct OneSided {

@@ -1,4 +1,4 @@
-// Counters of counts.hpp, and what they count.
+// The types of the counters of counts.hpp.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Tally {
   std::atomic<std::uint64_t> host[std::size_t(Reason::count)];
 };
 
-// Calls of a function that the host serves always, by its number.
+// Calls of a function that the host always serves.
 struct HostCalls {
   std::atomic<std::uint64_t> calls, nanoseconds;
 };

@@ -1,8 +1,8 @@
 // Statistics per operation: the calls that we served, those that the host served, and why (law 5 of
 // docs/dev/architecture.md). They are counted if a report at the end is requested (mpi/shim/statistics/report.hpp), and
-// as soon as a tool requests a performance variable (mpi/shim/tools). mpi/statistics.def explains each number. Threads
-// count concurrently, in no order, and only while counting(), which stays true once it is. A call that began before has
-// no time.
+// as soon as a tool requests a performance variable (mpi/shim/tools); from then on counting() stays true.
+// mpi/statistics.def explains each number. Threads count concurrently, in no order. Calls that began before counting()
+// add no time.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -24,19 +24,19 @@ Tally& tally(collectives::Collective collective);
 // Counts a call that we have served since `start` (0: since before counting). pre: counting().
 void count_call(collectives::Collective collective, std::uint64_t bytes, std::uint64_t start);
 
-// The algorithm of this thread's last collective, "messages", or `by_host` itself.
+// Name of the algorithm of this thread's last collective; "messages"; or the pointer `by_host` if the host served it.
 inline constexpr const char by_host[] = "host";
 extern const PerThread<const char*, threads::at::last_algorithm> last_algorithm;
 // Set when a part of this thread's call goes to the host; mpi/shim/recording clears it before a call.
 extern const PerThread<bool, threads::at::went_to_host> went_to_host;
 
 inline constinit HostCalls host_calls[std::size_t(Function::count)] = {};
-void each_host_function(FunctionRef<void(Function, const HostCalls&)> visit);  // that has been called
+void each_host_function(FunctionRef<void(Function, const HostCalls&)> visit);  // visits those that have been called
 struct HostTotals {
   std::uint64_t calls = 0, nanoseconds = 0;
 };
 HostTotals host_totals();
-// Messages that went to the host.
+// Number of messages that the host has served.
 inline constinit std::atomic<std::uint64_t> host_messages{0};
 inline void count_host_message() {
   *went_to_host = true;

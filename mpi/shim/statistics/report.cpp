@@ -19,7 +19,7 @@
 namespace nearfield::mpi::statistics {
 namespace {
 
-// The numbers of a subject, in the order of its section's columns.
+// The numbers of one operation, function or component of memory, in the order of its section's columns.
 struct TextLine {
   std::string subject;
   std::vector<std::uint64_t> values;

@@ -5,7 +5,7 @@
 
 namespace nearfield::mpi::statistics {
 
-/// Has what will be reported be counted from now on.
+/// Counts from now on what will be reported.
 void begin(const Settings& settings);
 
 /// Writes what is asked for. pre: between MPI_Init and MPI_Finalize.

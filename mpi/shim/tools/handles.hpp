@@ -1,6 +1,5 @@
-// What tools have open: sessions, which are the host's, and handles of Nearfield's variables in them. These are odd
-// numbers, no two alike; the host's are aligned pointers. So a freed handle is not mistaken for one of the host.
-// Thread-safe.
+// The host's sessions that tools have opened, and the handles of Nearfield's variables in them: odd numbers that are
+// never used again, so no freed handle is taken for one of the host's, which are aligned pointers. Thread-safe.
 #pragma once
 #include <map>
 #include <mutex>
@@ -14,7 +13,7 @@ class Handles {
  public:
   struct Found {
     bool ours = false;
-    int code = MPI_SUCCESS;  // of a use of ours in the session
+    int code = MPI_SUCCESS;  // an error if the session or the handle is not open
     const PerformanceVariable* variable = nullptr;
   };
 
@@ -23,7 +22,7 @@ class Handles {
     const std::lock_guard lock(mutex_);
     sessions_.insert(session);
   }
-  // Its handles go with it. Returns whether it was open.
+  // Closes a session and frees its handles. Returns whether it was open.
   bool close(MPI_T_pvar_session session) {
     const std::lock_guard lock(mutex_);
     std::erase_if(open_, [&](const auto& each) { return each.second.session == session; });
@@ -60,7 +59,7 @@ class Handles {
   }
 
  private:
-  static constexpr std::uintptr_t first = 0x10001;  // constants of MPI are below, or beyond all
+  static constexpr std::uintptr_t first = 0x10001;  // no constant of MPI lies between this and `next_`
   struct Open {
     MPI_T_pvar_session session;
     const PerformanceVariable* variable;

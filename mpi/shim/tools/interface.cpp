@@ -1,8 +1,8 @@
 // MPI's tools interface (MPI_T_) with Nearfield's performance variables in addition to the host's: the counts of the
 // statistics, always running and never written. All functions may be called without MPI_Init, from any thread. Errors
 // are returned, since there is no communicator to raise them on. Control variables, categories, sessions, enumerations
-// and events are the host's. MPI_T_PVAR_ALL_HANDLES is passed on: it ignores variables that cannot be started, stopped
-// or reset.
+// and events are the host's. Calls with MPI_T_PVAR_ALL_HANDLES go to the host: they concern only variables that can be
+// started, stopped or reset, and ours cannot.
 //
 // The host may get more variables while the program runs (components that are opened, MPI_Init); an index must never
 // change. Ours begin where the host's ended at the first query; later ones of the host lie behind ours:
@@ -32,7 +32,7 @@ constinit std::atomic<int> base{-1};  // -1: nobody has asked
 Handles& handles() { return made<Handles>(); }
 
 int ours() { return int(performance_variables().size()); }
-// nullptr: it is the host's. pre of this and the next two: know().
+// Returns our variable with that index; nullptr: it is the host's. pre of this and the next two: base >= 0.
 const PerformanceVariable* variable_at(int index) {
   return index >= base && index - base < ours() ? &performance_variables()[std::size_t(index - base)] : nullptr;
 }
@@ -55,7 +55,7 @@ int answer(Body body) {
   }
 }
 
-// The same of one that uses indices. Some builds of hosts do not check that the interface is initialised.
+// The same for a function that uses indices. It checks that the interface is initialised, as some hosts do not.
 template <class Body>
 int answer_by_index(Body body) {
   return answer([&]() -> int {
@@ -69,7 +69,7 @@ int answer_by_index(Body body) {
   });
 }
 
-// The same of one that uses a handle: `use(variable)` serves it for a variable of ours.
+// The same for a function that uses a handle: `use(variable)` serves it if the handle is that of a variable of ours.
 template <class HostCall, class Use>
 int answer_by_handle(MPI_T_pvar_session session, MPI_T_pvar_handle handle, HostCall host_call, Use use) {
   return answer([&]() -> int {
@@ -116,7 +116,7 @@ int T_init_thread(int required, int* provided) {
   return code;
 }
 
-// Indices are valid until the last call, since a host that starts anew may have fewer.
+// The last call ends the validity of indices: a host that is initialised again may have fewer variables.
 int T_finalize() {
   const std::lock_guard lock(counting_users);
   const int code = at_host(host.T_finalize);
@@ -128,7 +128,7 @@ int T_finalize() {
   });
 }
 
-// The host's categories hold the host's variables.
+// Categories are the host's and hold only its variables, whose indices are translated.
 int T_category_get_pvars(int category, int length, int* indices) {
   return answer_by_index([&]() -> int {
     int held = 0;

@@ -1,5 +1,5 @@
-// Makes performance variables of the rows of mpi/statistics.def, for each operation, reason, component of memory, and
-// the process.
+// Makes performance variables of the rows of mpi/statistics.def: for each operation, for each reason why the host
+// served a call of it, for each component of memory, and for the process.
 #include <algorithm>
 
 #include "mpi/shim/statistics/table.hpp"

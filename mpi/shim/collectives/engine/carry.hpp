@@ -1,5 +1,5 @@
-// The common path of every collective: who serves it (route.hpp), check what has to be checked, run an algorithm, or
-// hand the call to the host. Arguments that are wrong go to the host, which raises the error that the program expects.
+// The common path of every collective: decide who serves it (route.hpp), make the checks that are asked for, then run
+// an algorithm or pass the call to the host. Calls with wrong arguments go to the host, which raises the error.
 #pragma once
 #include <new>
 
@@ -15,12 +15,12 @@ namespace nearfield::mpi {
 // Raises what a wait of ours has thrown, as an error of `comm`.
 int raise(MPI_Comm comm, const char* function, const team::Broken& broken);
 
-// Its error class, with the text reported.
+// Logs the text of `broken` and returns its error class.
 int class_and_text(const char* function, const team::Broken& broken);
-// Fills type, operator and length of a reduction; the reason why not otherwise.
+// Fills in type, operator and length of a reduction. Returns nothing, or why the engine cannot serve it.
 std::optional<Reason> describe_reduction(collectives::Call& call, MPI_Count count, MPI_Datatype type, MPI_Op op);
 
-// What MPI makes equal on all ranks that reduce.
+// Arguments that MPI requires to be equal on all ranks.
 struct ReductionArguments {
   MPI_Count count;
   MPI_Datatype type;
@@ -39,14 +39,14 @@ inline CommunicatorFacts Communicator::facts(bool asks_reach) {
           Equal(deferred), Equal(size),  Equal(host_kind)};
 }
 
-// Who serves a call, without a communicator if the host does.
+// Who serves a call. `communicator` is null if the host does.
 struct Admission : Route {
   Communicator* communicator = nullptr;
 };
-// Asks route() until it says who, and does what it wants done before.
+// Calls route() until it names a server, and makes a team or waits for one if it says so.
 Admission decide(Communicator& c, const CallFacts& call, const ReductionArguments* reduction);
 
-// Of communicators that are unknown or revoked no call is right: the host says so.
+// Calls on unknown or revoked communicators go to the host, which raises the error.
 template <collectives::Collective collective, Form form>
 [[gnu::always_inline]] inline Admission admit(MPI_Comm comm, const ReductionArguments* reduction = nullptr) {
   constexpr const CallFacts& call = CalledFunction<collective, form>::facts;
@@ -60,7 +60,7 @@ template <collectives::Collective collective, Form form>
   return decide(*c, call, reduction);
 }
 
-// The same of a call in one of the forms of form.hpp. Without room for its request none is right either.
+// The same for a call in one of the forms of form.hpp. A call whose request argument is null goes to the host.
 template <collectives::Collective collective, class When>
 [[gnu::always_inline]] inline Admission admit(const When& when, MPI_Comm comm,
                                               const ReductionArguments* reduction = nullptr) {
@@ -69,7 +69,7 @@ template <collectives::Collective collective, class When>
   return admit<collective, When::form>(comm, reduction);
 }
 
-// Return whether ranks compare their calls, and whether one of those that share memory with us has given up.
+// checks(): whether ranks compare their calls. broken_off(): whether a rank of our team has failed during a call.
 inline bool checks(const Communicator& c) {
   const team::Team* const team = is_being_created(c) ? base_team : c.near_team();
   return team && team->plan().check;
@@ -98,7 +98,7 @@ int to_host(collectives::Collective collective, Reason reason, HostCall call) {
 // Compares the calls of all ranks before one that goes to the host although the communicator has a team.
 int check_before_host(Communicator& c, const collectives::Call& call, const char* function);
 
-// This rank cannot do its part of a call: those of its node must not wait for it. An error on all of them.
+// Called if this rank cannot do its part of a call: ends the call with an error on all ranks of its node.
 inline int give_up(Communicator& c, const char* function, const char* why, int code = MPI_ERR_NO_MEM) {
   if (is_being_created(c)) c.async_creation->wait();
   team::Team* const team = c.near_team();
@@ -121,7 +121,7 @@ int with_memory(Communicator& c, const char* function, Body body) {
   }
 }
 
-// Begins a call of ours, on those that share memory with us. False: it moves nothing.
+// Begins a call that `team` serves; `compares`: the plan's check may compare it. Returns whether it moves anything.
 inline bool enter(team::Team* team, const collectives::Call& call, bool compares) {
   if (team && team->broken_off()) [[unlikely]]
     team->report_break("about to go on, " + collectives::describe_call(collectives::pack(call)));
@@ -129,8 +129,8 @@ inline bool enter(team::Team* team, const collectives::Call& call, bool compares
     collectives::compare_calls(team->context(), call);
   return call.bytes || collectives::operation(call.collective).moves_nothing();
 }
-// And what it ends with. Programs order the host's one-sided operations by collectives and then expect them done; a
-// collective of the host would have progressed them. MPI_SUCCESS.
+// Ends such a call and returns MPI_SUCCESS. It progresses one-sided operations of the host, as a collective of the host
+// would: programs call a collective after such operations and then expect them to be complete.
 inline int end_call(team::Process& process, const collectives::Call& call, std::uint64_t start, bool counts) {
   if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
     process.progress().step_host();
@@ -139,12 +139,12 @@ inline int end_call(team::Process& process, const collectives::Call& call, std::
   return MPI_SUCCESS;
 }
 
-// carry() on a communicator over several nodes (over_nodes.cpp).
+// carry() for a communicator over several nodes (over_nodes.cpp).
 int carry_over_nodes(Communicator& c, const collectives::Call& call, const char* function,
                      FunctionRef<int()> host_call);
 
-// `part_of`: what the program has called, where that is made of several such calls; it is what gets reported, and has
-// been compared already.
+// Runs a collective call on the team or the hierarchy. `part_of`: the program's call, if it consists of several calls
+// of carry(); then that one is reported, and the ranks have compared it already.
 template <class HostCall>
 int carry(Communicator& c, const collectives::Call& call, const char* function, HostCall host_call,
           const collectives::Call* part_of = nullptr) {

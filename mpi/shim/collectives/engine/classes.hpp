@@ -11,7 +11,7 @@
 
 namespace nearfield::mpi::classes {
 
-// What a call reduces; nothing.
+// The operands of a call: nullptr if it only moves data, else those of its reduction.
 template <class... Arguments>
 constexpr const combining::Operands* moved(Arguments...) {
   return nullptr;

@@ -47,7 +47,7 @@ Combining::Combining(const Communicator& c, Collective collective, const Operand
   const bool in_place = given.send == MPI_IN_PLACE;
   right_ = !given_.error() && !result_.error() && !(in_place && !gets_ && root_ >= 0);
   bytes_ = count_ * given_.element();
-  // All ranks judge alike what is wrong on all, also those that get nothing.
+  // Equal addresses are an error on all ranks of an unrooted call, also on those that get no result.
   if (bytes_ && (gets_ || root_ < 0) && host_rejects_aliases && given.send == given.recv) right_ = false;
 }
 
@@ -92,7 +92,7 @@ void Combining::prepare(Way way) {
     mine_ = part(me_).size();
   }
   place_bytes_ = most * element;
-  // Shares and parts may be shorter: what is sent and what comes has room for as many elements in all places.
+  // The last shares and some parts may be shorter than the others; all places have room for the longest.
   const bool padded = (shares() || whole_parts) && most * p != count_;
   const std::size_t padded_bytes = p * place_bytes_;
   if (given_.dense() && !padded) {
@@ -101,7 +101,7 @@ void Combining::prepare(Way way) {
     from_ = need(operands_, padded ? padded_bytes : given_.bytes());
   }
   if (shares() || collective_ != Collective::reduce || gets_) {
-    lead_ = shares() && leaves_out_own(collective_) ? place_bytes_ : 0;  // of what comes before the first
+    lead_ = shares() && leaves_out_own(collective_) ? place_bytes_ : 0;  // room before the first place
     need(places_, lead_ + padded_bytes);
   }
   if (!shares()) return;
@@ -163,9 +163,9 @@ int Combining::store() {
 
 namespace {
 
-// Shares cost another request from anybody, and leave each member 1/p of the work. By an addition of doubles they were
-// faster from 16 KiB on with two ranks (reduce, whose root has less to fetch: 64 KiB), from 128 KiB with 4 and 8 ranks
-// on two CPUs; there a reduce, which nobody but the root waits for, was fastest whole at all lengths up to 512 KiB.
+// Shares need a second exchange, but leave each member only 1/p of the combining. With an addition of doubles they were
+// faster from 16 KiB on with two ranks (a reduce, whose root receives less: from 64 KiB), and from 128 KiB with 4 and 8
+// ranks on two CPUs. There a reduce, for which only the root waits, was faster whole at all lengths up to 512 KiB.
 Way way_for(const Communicator& c, Collective collective, std::size_t bytes, std::size_t count,
             const std::size_t* ends) {
   const auto p = std::size_t(c.size);

@@ -1,21 +1,22 @@
-// Reductions that only the host can combine: operators of the program's, and predefined ones on types that our kernels
-// do not know (logical operators on Fortran's integers). Operator and type are the same on all ranks, and so is what
-// their hosts say of them: all take this road or none. Bytes are moved by the engine, the host combines by
-// MPI_Reduce_local, on the caller's own stack: operators may be written in Python.
+// Reductions whose operands only the host can combine: with the program's operators, or on types that our kernels do
+// not know (logical operators on Fortran's integers). Operator and type, and whether the host accepts them, are equal
+// on all ranks, so either all ranks do this or none does. The engine moves the operands as bytes. The host combines
+// them by MPI_Reduce_local, on the caller's own stack, not on a fiber: operators may be written in Python.
 //
-//                 1. operands                     2. fold           3. results
-//   whole         all to whoever combines         all of it         -
+//                 1. move operands                2. combine        3. move results
+//   whole         all to each member that         all elements      -
+//                 gets a result
 //                 (gather, allgather, alltoall)
-//   shares        share i to member i             its own share     shares to whoever gets them
+//   shares        share i to member i             its own share     shares to the members that get a result
 //                 (alltoall)                                        (gather, allgather, alltoall)
 //
-// Of parts that members get whole, each is padded to the longest; where one of them is most of the vector, all members
-// get all shares.
+// If members get parts of the result (Reduce_scatter), each part is padded to the longest. If the longest is most of
+// the vector, the call is made in shares and all members get all shares.
 //
-// Operands lie side by side in rank order, one place each (folding.hpp): place r becomes what members 0 to r have
-// given. So the last place holds the result, and place r that of member r's scan.
+// Operands lie side by side in rank order, in one place each (folding.hpp). Combining turns place r into the result for
+// the operands of members 0 to r. So the last place holds the result of the reduction, place r that of member r's scan.
 //
-// Nothing is stored for the program before all has been moved, so that until then the host can still take the call.
+// Results are stored in the program's buffers only when all data have been moved; until then the host can take over.
 #pragma once
 #include <algorithm>
 
@@ -25,13 +26,12 @@
 
 namespace nearfield::mpi::combining {
 
-// As the program gives them; `count` as its call counts.
+// Operands as the program gives them: `count` is that of its call.
 struct Operands : ReductionArguments {
   const void* send;
   void* recv;
-  int root = -1;  // none
-  const std::size_t* ends =
-      nullptr;  // of parts, elements; each member's begins where the one before ends, the first at 0
+  int root = -1;                      // none
+  const std::size_t* ends = nullptr;  // element indices: member r's part is [ends[r], ends[r + 1])
 };
 
 enum class Way : std::uint8_t { whole, shares };
@@ -42,18 +42,18 @@ class Combining {
   Combining(const Communicator& c, collectives::Collective collective, const Operands& given);
   // False: arguments that the host must judge.
   bool right() const { return right_; }
-  collectives::Call whole() const;  // as the program has made it
+  collectives::Call whole() const;  // the call that the program has made
 
-  // 1. Room for what has to be packed, and for all that comes; throws without memory.
+  // Step 1. Allocates room for packed operands and for all that is received; throws if memory is short.
   void prepare(Way way);
-  // For a request: the program may free type, operator and communicator. Before prepare().
+  // For a request, before prepare(): the program may free type, operator and communicator.
   void keep();
-  // Packs what has to be, once more for each start. An MPI error code.
+  // Packs the operands if necessary; called once for each start of the call. Returns an MPI error code.
   int load();
   collectives::Call exchange() const;
-  // 2. An MPI error code. The others wait for the third step whatever it is.
+  // Step 2. Returns an MPI error code. Step 3 follows even after an error, since the other members wait for it.
   int fold();
-  // 3. In shares; else nothing is left to move.
+  // Step 3. sharing() only if shares(), else nothing is left to move.
   bool shares() const { return way_ == Way::shares; }
   collectives::Call sharing() const;
   int store();
@@ -81,19 +81,19 @@ class Combining {
   std::size_t place_bytes_ = 0, lead_ = 0;
   std::size_t mine_ = 0;  // elements that this member combines
   const std::byte* from_ = nullptr;
-  std::byte* into_ = nullptr;  // of the third step
+  std::byte* into_ = nullptr;  // where step 3 receives
   std::optional<memory::Temporary> operands_, places_, gathered_;
   std::vector<std::size_t> kept_ends_;
 };
 
-// The whole of a blocking call.
+// Serves a blocking call.
 int combine(Communicator& c, collectives::Collective collective, const Operands& given, const char* function,
             FunctionRef<int()> host_call);
-// An allreduce or a reduce on a communicator that has no team yet: the host hands operands round.
+// An allreduce or a reduce on a communicator that has no team yet: the host gathers the operands.
 int combine_by_host(Communicator& c, collectives::Collective collective, const Operands& given, const char* function,
                     FunctionRef<int()> host_call);
 
-// The same as a request: all is combined by whoever completes it, on its own stack.
+// The same for a call with a request: the thread that completes the request combines, on its own stack.
 class CombiningBuffers final : public mpi::StagingBuffers {
  public:
   CombiningBuffers(const Communicator& c, collectives::Collective collective, const Operands& given)

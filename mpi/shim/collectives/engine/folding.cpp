@@ -10,7 +10,7 @@
 
 namespace nearfield::mpi::combining {
 
-// The last answer of each thread. The layout is kept, so that no later type is taken for this one.
+// The last answer of each thread. It holds the layout, so a later type with the same handle has another layout pointer.
 struct LastAsked {
   MPI_Op op;
   MPI_Datatype type;
@@ -50,7 +50,7 @@ void Fold::keep() {
   if (!find_type(type_)) kept_type_.emplace(type_);
 }
 
-// Long enough that calling an operator costs little, and two of them stay in a private cache.
+// Number of elements combined at a time: calling an operator costs little, and two pieces fit into a private cache.
 std::size_t Fold::piece() const {
   constexpr std::size_t bytes = 128 << 10;
   return std::clamp<std::size_t>(bytes / element(), 1, INT_MAX);
@@ -82,7 +82,7 @@ struct Fold::Laid {
   }
 };
 
-// By way of two buffers of elements as they lie in memory.
+// Unpacks each operand into one of two buffers in which elements have their layout in memory.
 int Fold::combine_laid(std::byte* places, std::size_t place_bytes, int n, std::size_t count, bool prefixes) const {
   const std::size_t most = std::min(piece(), count);
   Laid first(type_, most, comm_), second(type_, most, comm_);

@@ -1,10 +1,10 @@
-// Combines operands that lie side by side, on the caller's own stack: by a kernel of ours where there is one for type
-// and operator, else by the host's MPI_Reduce_local (operators may be written in Python). From left to right, always.
+// Combines operands that lie side by side, from left to right, on the caller's own stack: with a kernel of ours if
+// there is one for type and operator, else with the host's MPI_Reduce_local (operators may be written in Python).
 //
 //   places   | 0 | 1 | 2 | ...   packed bytes, one place for each operand, in rank order
 //
-// Operators see elements as they lie in the program's memory: where packed bytes do not, each operand is unpacked
-// first.
+// Operators get elements in the layout that they have in the program's memory. If packed bytes have another layout,
+// each operand is unpacked first.
 #pragma once
 #include <memory>
 #include <optional>
@@ -15,10 +15,10 @@
 
 namespace nearfield::mpi::combining {
 
-// Returns whether the host's MPI_Reduce_local accepts the two; asked without elements, which calls no operator of the
-// program's. `layout`: of the type, none where it is predefined and dense.
+// Returns whether the host's MPI_Reduce_local accepts operator and type. We call it with no elements, so it does not
+// call an operator of the program's. `layout`: that of the type; nullptr if the type is predefined and dense.
 bool host_combines(MPI_Op op, MPI_Datatype type, const std::shared_ptr<const TypeLayout>& layout);
-// The same of any handle.
+// The same for any two handles.
 bool possible(MPI_Datatype type, MPI_Op op);
 
 // pre: possible().
@@ -29,12 +29,12 @@ class Fold {
   void keep();
   std::size_t element() const { return as_packed_.element(); }  // packed bytes
 
-  // Of each of n places, `place_bytes` apart, the first `count` elements: the last place gets what all of them make,
-  // or, with `prefixes`, each what it and those before it make. An MPI error code. Throws std::bad_alloc.
+  // Combines the first `count` elements of n places, `place_bytes` apart. The last place gets the result of all; with
+  // `prefixes` each gets that of itself and those before it. Returns an MPI error code. Throws std::bad_alloc.
   int combine(std::byte* places, std::size_t place_bytes, int n, std::size_t count, bool prefixes) const;
 
  private:
-  struct Laid;  // elements as an operator sees them
+  struct Laid;  // elements with the layout that operators expect
   int combine_laid(std::byte* places, std::size_t place_bytes, int n, std::size_t count, bool prefixes) const;
   int reduce_local(const void* in, void* inout, std::size_t count) const {
     return host.Reduce_local(in, inout, int(count), type_, op_);

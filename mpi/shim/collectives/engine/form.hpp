@@ -1,7 +1,6 @@
-// The forms of a collective call: it returns when all is done, at once with a request for what is under way, or at once
-// with a request that is started again and again. Each holds the host's function for it.
+// The forms of a collective call: blocking, non-blocking, or persistent. Each holds the host's function for that call.
 //
-// post() is the one way to a team in all of them: in place, or as a task (team_work.hpp).
+// post() gives a call of any form to a team: a blocking call is run at once, others become a task (team_work.hpp).
 #pragma once
 #include <cstdlib>
 #include <functional>
@@ -51,14 +50,14 @@ struct Nonblocking {
     note_host_request();
     return to_host(collective, reason, [this] { return host_call(request); });
   }
-  // With a request that is complete.
+  // Makes a complete request.
   int done(int code) const {
     if (code == MPI_SUCCESS) *request = common_send();
     return code;
   }
 };
 
-// The calls that plan may wait for all members (MPI 4.1, 6.13).
+// The calls that make persistent requests may wait for all members (MPI 4.1, 6.13).
 struct Persistent {
   FunctionRef<int()> host_call;
   MPI_Request* request;
@@ -70,20 +69,21 @@ struct Persistent {
     if (code == MPI_SUCCESS && request) note_persistent(*request);
     return code;
   }
-  int done(int) const { std::abort(); }  // a plan is made also of what moves nothing
+  int done(int) const { std::abort(); }  // never called: a persistent call gets a task even if it moves nothing
 };
 
 template <class HostCall>
 Blocking(HostCall) -> Blocking<HostCall>;
 
-// A request for a call of a communicator that has a team or will have one, which is counted as `counted`: it is issued
-// at once, or by each start. What it lacks memory for breaks off the communicator, since the others are in it.
+// Makes a request for a call on a communicator that has a team or will have one: issued at once, or a persistent one by
+// each start. Statistics count it as `counted`. If memory is short the team is broken off, since the others are in the
+// call.
 int post_task(Communicator& c, const collectives::Call& call, const char* function,
               std::unique_ptr<StagingBuffers> buffers, const Nonblocking& form, const collectives::Call& counted);
 int post_task(Communicator& c, const collectives::Call& call, const char* function,
               std::unique_ptr<StagingBuffers> buffers, const Persistent& form, const collectives::Call& counted);
 
-// A call by way of `buffers`: fetch(), store(), and keep(), which is what a task needs of them, nullptr for nothing.
+// Serves a call with `buffers`, which have fetch() and store(); keep() returns those that a task needs, nullptr: none.
 template <class Buffers, class When>
 int post(Communicator& c, const collectives::Call& call, const char* function, Buffers&& buffers, const When& when) {
   if constexpr (When::overlaps) {
@@ -91,7 +91,7 @@ int post(Communicator& c, const collectives::Call& call, const char* function, B
   } else {
     if (buffers.fetch() != MPI_SUCCESS) return give_up(c, function, "the buffer cannot be packed");
     const int code = carry(c, call, function, when.host_call);
-    if (code != MPI_SUCCESS || *last_algorithm == by_host) return code;  // which has stored where it belongs
+    if (code != MPI_SUCCESS || *last_algorithm == by_host) return code;  // the host has stored the result itself
     return report(c.comm, buffers.store());
   }
 }

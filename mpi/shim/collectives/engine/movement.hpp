@@ -1,6 +1,6 @@
-// The collectives that move data, one function for each class of parameters (mpi/functions.toml): arguments in, engine
-// calls out. They serve the int and the large-count forms alike. Layouts are a rank's own business; what the engine
-// gets is the length of the packed data, which MPI makes equal on all ranks (law 1 of docs/dev/architecture.md).
+// The collectives that move data, one function for each class of parameters (mpi/functions.toml). Each converts the
+// arguments of an MPI call, int or large-count, to a call of the engine. Layouts may differ among ranks; the engine
+// gets the length of the packed data, which MPI makes equal on all (law 1 of docs/dev/architecture.md).
 #pragma once
 #include <cstring>
 
@@ -14,8 +14,8 @@ using collectives::Amount;
 using collectives::Call;
 using collectives::Collective;
 
-// What a rank reads (send) or writes (recv): elements [first, first + count) of its data, `displacement` bytes from
-// the start of the packed data. The same data on both sides: in place.
+// What a rank reads (send) or writes (recv): elements [first, first + count) of its data, which begin `displacement`
+// bytes after the start of the packed data. If both sides have the same data, the call is in place.
 struct Elements {
   Packed* data = nullptr;
   std::size_t first = 0, count = 0, displacement = 0;
@@ -30,7 +30,7 @@ class ElementBuffers final : public StagingBuffers {
     const int code = recv_.data ? recv_.data->unpack(recv_.first, recv_.count) : MPI_SUCCESS;
     return code == MPI_SUCCESS ? code : raised_by_host(code);
   }
-  // For a task, which takes the data that they stand for. Throws std::bad_alloc.
+  // Returns buffers for a task, which take over the Packed data; nullptr if all are dense. Throws std::bad_alloc.
   std::unique_ptr<StagingBuffers> keep() const {
     if ((!send_.data || send_.data->dense()) && (!recv_.data || recv_.data->dense())) return nullptr;
     auto kept = std::make_unique<ElementBuffers>(send_, recv_);
@@ -62,34 +62,34 @@ int carry_packed(Communicator& c, Call call, const char* function, Elements send
   return post(c, call, function, ElementBuffers(send, recv), when);
 }
 
-// A count for every rank, in 64 bits; -1 where those do not hold it either.
+// Returns `count` times `ranks`; -1 if 64 bits do not hold it.
 template <class N>
 std::int64_t all_of(N count, std::size_t ranks) {
   std::int64_t all = 0;
   return __builtin_mul_overflow(count, ranks, &all) ? -1 : all;
 }
 
-// What MPICH rejects. The others do not know of it: only an error may follow.
+// Returns whether MPICH rejects the buffers. The other ranks do not know of it, so only an error may follow.
 template <class N>
 bool aliased(const void* send, N send_count, MPI_Datatype send_type, const void* recv, N recv_count,
              MPI_Datatype recv_type) {
   return host_rejects_aliases && send == recv && send_count == recv_count && send_count > 0 && send_type == recv_type;
 }
 
-// Returns whether there is nothing to move, and nothing to find wrong with that either: all return at once, without
-// looking at each other. Types that are not predefined are looked into by way of Packed.
+// Returns whether the call moves nothing and needs no check, so that all ranks return at once without communication.
+// False for types that are not predefined: Packed then checks them.
 template <class When, class N>
 bool nothing(const When&, const Communicator& c, N count, MPI_Datatype type) {
-  return !When::plans && count == 0 && !checks(c) && !broken_off(c) && find_type(type);
+  return !When::plans && count == 0 && !is_being_created(c) && !checks(c) && !broken_off(c) && find_type(type);
 }
 
-// This rank gives blocks of another length than it takes. Hosts find that out when data moves, and the others are in
-// the call by then: so they get as much as fits, and this rank has an error if it gives more than that. pre: it takes
-// some, and the call is not a plan.
+// Serves a call in which this rank gives blocks of another length than it takes. Hosts notice that while data are
+// moved, when the other ranks are in the call already. So the others get as much as fits, and this rank gets an error
+// if it gives more. pre: the blocks that it takes are not empty, and the call is not persistent.
 template <class When>
 int carry_unequal(Communicator& c, const Call& call, const char* function, Packed& in, std::size_t given,
                   const Elements& out, const When& when) {
-  constexpr const char* why = "a block of this rank is of another length than those that it takes";
+  constexpr const char* why = "a block that this rank sends has another length than those that it receives";
   const bool truncates = in.bytes() > given * call.bytes;
   if (const int code = in.fit(given, call.bytes); code != MPI_SUCCESS)
     return give_up(c, function, "the buffer cannot be packed", code);
@@ -149,11 +149,11 @@ int blocks(const char* function, const When& when, Communicator& c, const void* 
   });
 }
 
-// The same of a root whose own block of a scatter has not the length of those that it gives: it takes what fits.
+// The same for the root of a scatter that gives blocks of another length than it takes: it takes as much as fits.
 template <class When>
 int scatter_unequal(Communicator& c, const Call& call, const char* function, const Elements& all, Packed& own,
                     const When& when) {
-  constexpr const char* why = "the root's own block is of another length than those that it gives";
+  constexpr const char* why = "the root's own block has another length than those that it sends";
   const std::size_t each = all.count / std::size_t(c.size), fits = std::min(own.bytes(), call.bytes);
   const memory::Temporary block(call.bytes);
   if (!block.data() || (own.bytes() && !own.room())) return give_up(c, function, "out of memory");
@@ -172,7 +172,7 @@ int rooted_blocks(const char* function, const When& when, Communicator& c, const
                   MPI_Datatype send_type, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int root,
                   MPI_Comm comm) {
   constexpr bool gathers = collectives::operation(collective).gets.amount == Amount::blocks;
-  // What every member has a block of, and what only the root has, of all of them.
+  // The buffer of one block, and the root's, with a block of each member.
   void* const one = gathers ? const_cast<void*>(send) : recv;
   void* const many = gathers ? recv : const_cast<void*>(send);
   const MPI_Count one_count = gathers ? send_count : recv_count, many_count = gathers ? recv_count : send_count;
@@ -208,7 +208,7 @@ int rooted_blocks(const char* function, const When& when, Communicator& c, const
       return when.at_host(collective, Reason::argument);
     if (data.bytes() != call.bytes) [[unlikely]] {
       if (When::plans || call.bytes == 0)
-        return give_up(c, function, "the root's own block is of another length than what it takes of others",
+        return give_up(c, function, "the root's own block has another length than those of the other ranks",
                        MPI_ERR_TRUNCATE);
       if constexpr (gathers) return carry_unequal(c, call, function, data, 1, all, when);
       else return scatter_unequal(c, call, function, all, data, when);

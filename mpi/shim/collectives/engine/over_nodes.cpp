@@ -1,5 +1,5 @@
 // Collectives of communicators over several nodes (engine/hierarchy). The host's own algorithm is one of those that are
-// tried; what a node's ranks do among themselves is checked and reported as on one node.
+// tried. Within a node, the ranks' calls are compared and hangs are reported as in a communicator on one node.
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/engine/carry.hpp"
 
@@ -29,7 +29,7 @@ int carry_over_nodes(Communicator& c, const collectives::Call& call, const char*
                                        [&] { code = to_host(call.collective, Reason::algorithm, host_call); });
     leave();
   } catch (const team::Broken& broken) {
-    // The node's other ranks wait for us.
+    // The other ranks of the node wait for us, so end their calls too.
     if (team && !dynamic_cast<const team::Died*>(&broken)) team->break_off(broken.what(), team::kind_of(broken));
     return fail(broken);
   } catch (const OutOfMemory&) {

@@ -1,5 +1,5 @@
-// The collectives that reduce, one function for each class of parameters (mpi/functions.toml). Type and operator must
-// be the same on all ranks, so that those without a kernel of ours can be the host's to combine.
+// The collectives that reduce, one function for each class of parameters (mpi/functions.toml). MPI makes type and
+// operator equal on all ranks, so they agree whether we have a kernel for them or the host combines the operands.
 #pragma once
 #include <limits>
 #include <vector>
@@ -21,7 +21,7 @@ int refuse(Communicator& c, const Call& call, const char* function, Reason reaso
   return when.at_host(call.collective, reason);
 }
 
-// Without a kernel of ours.
+// Serves a reduction for which we have no kernel. `reason`: why.
 template <class When>
 int combine_or_refuse(Communicator& c, const Call& call, const combining::Operands& given, const char* function,
                       Reason reason, const When& when) {
@@ -31,20 +31,20 @@ int combine_or_refuse(Communicator& c, const Call& call, const combining::Operan
   else return combining::combine(c, call.collective, given, function, when.host_call);
 }
 
-// Returns whether there is nothing to reduce, by a good type and operator: all return at once.
+// Returns whether there is nothing to reduce, so that all ranks return at once. pre: type and operator are valid.
 template <class When>
 bool nothing(const When&, const Communicator& c, const Call& call) {
-  return !When::plans && call.bytes == 0 && !checks(c) && !broken_off(c);
+  return !When::plans && call.bytes == 0 && !is_being_created(c) && !checks(c) && !broken_off(c);
 }
 
-// Buffers that a host would complain about; where it does not, equal addresses mean in place.
+// Return whether the host rejects the buffers. If it does not reject equal addresses, they mean in place.
 inline bool wrong_buffer(const void* buffer) { return !buffer || buffer == MPI_IN_PLACE; }
 inline bool wrong_buffers(const void* send, const void* recv, bool gets = true) {
   return !send || (gets && wrong_buffer(recv)) || (host_rejects_aliases && send == recv);
 }
 
-// Operands and result may lie on a device. In place they are one buffer, which is longer than the result where that is
-// a block of it.
+// Runs a reduction for which we have a kernel. Operands and result may be in device memory. In place they are one
+// buffer, of which the result may be only a block.
 template <class When>
 int carry_reduction(Communicator& c, const Call& call, std::size_t send_bytes, std::size_t recv_bytes,
                     const char* function, const When& when) {
@@ -77,7 +77,7 @@ int rooted_reduction(const char* function, const When& when, Communicator& c, co
   return carry_reduction(c, call, call.bytes, is_root ? call.bytes : 0, function, when);
 }
 
-// Members that get nothing (the first of an exclusive scan) need no room for it.
+// A member that gets no result (the first of an exclusive scan) need not pass a receive buffer.
 template <Collective collective, class When>
 int reduction(const char* function, const When& when, Communicator& c, const void* send, void* recv, MPI_Count count,
               MPI_Datatype type, MPI_Op op, MPI_Comm) {
@@ -129,7 +129,7 @@ int parted_reduction(const char* function, const When& when, Communicator& c, co
     if (!counts || !ends.fill(counts, c.size)) return when.at_host(collective, Reason::argument);
     const auto all = MPI_Count(ends.get()[c.size]);
     Call call{collective};
-    call.parts = ends.equal() ? nullptr : ends.get();  // equal ones are what the engine does by itself
+    call.parts = ends.equal() ? nullptr : ends.get();  // equal parts are the engine's default
     if (const auto reason = describe_reduction(call, all, type, op))
       return combine_or_refuse(c, call, {{all, type, op}, send, recv, -1, ends.get()}, function, *reason, when);
     const bool in_place = send == MPI_IN_PLACE, gets = counts[c.rank] > 0;

@@ -1,4 +1,4 @@
-// What route() is asked with, and what it wants done before it can say who serves a call.
+// The facts that route() gets, and the steps that it asks for before it can name a server.
 #include "mpi/shim/collectives/engine/carry.hpp"
 #include "mpi/shim/handles/contents.hpp"
 

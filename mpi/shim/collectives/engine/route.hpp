@@ -5,9 +5,9 @@
 //   CalledFunction  which function the program has called                   at compile time --+--> route()
 //   OrderFacts      a reduction's type, operator and count                  of()            --+
 //
-// A fact is an Equal. Only these three make one; none of them is given an address, a layout, a setting or a library of
-// its rank. What only this rank knows (wrong arguments, a revoked communicator) makes its call wrong, and is the host's
-// before route() is asked.
+// A fact has the type Equal. Only the three sources above can make one, and none of them reads an address, a layout, a
+// setting or a library of its own rank. If something that only this rank knows makes its call wrong (an argument, a
+// revoked communicator), the call goes to the host and route() is not asked.
 #pragma once
 #include <cstdint>
 
@@ -40,27 +40,27 @@ class Equal {
   T value_;
 };
 
-// What there is for a communicator's collectives.
+// What serves a communicator's collectives, or whether that is still to be made.
 enum class TeamStanding : std::uint8_t {
   groups,   // an intercommunicator
-  untried,  // it is yet to have a team
+  untried,  // no team has been tried yet
   begun,    // its team is being made (async_creation.hpp)
   team,
   nodes,  // a hierarchy
-  none,   // no team can be had
+  none,   // no team can be created
 };
 
-// Whom of its ranks messages of ours reach: there are none of ours, none by the hint, not all, all; not asked.
+// Which ranks of a communicator our messages reach. none: there is no messenger; off: the hint `nearfield` is off.
 enum class MessageReach : std::uint8_t { none, off, not_all, all, unasked };
 
-// Hosts that get right calls wrong, as far as deferred communicators hand them such (docs/dev/decisions.md).
+// Hosts that make mistakes in valid calls which deferred communicators would pass to them (docs/dev/decisions.md).
 enum class HostKind : std::uint8_t { other, intel_mpi, open_mpi };
 inline constinit HostKind host_kind{};
 
 struct CommunicatorFacts {
   Equal<TeamStanding> standing;
   Equal<MessageReach> reach;
-  Equal<bool> on;                 // by the hint, and since nobody has lacked memory
+  Equal<bool> on;                 // false: the hint is off, or a call has failed because a rank lacked memory
   Equal<bool> several_nodes;      // of the world
   Equal<std::uint32_t> deferred;  // number of next calls that the host serves before a team is made
   Equal<int> size;
@@ -77,31 +77,31 @@ struct CalledFunction {
   static constexpr CallFacts facts{Equal(collective), Equal(form)};
 };
 
-// Of a reduction on a deferred communicator. Hosts combine operands in orders of their own, and what is rounded one way
-// at first and another way later differs.
+// Facts of a reduction on a deferred communicator, whose first calls the host serves. Hosts may combine operands in
+// another order than we do, so that results of the first calls could differ from those of later ones.
 struct OrderFacts {
   static constexpr std::uint64_t any = ~std::uint64_t{0};
   Equal<bool> shows{false};         // the result depends on the order of more than two operands
-  Equal<std::uint64_t> bytes{any};  // of an operand that we can combine
+  Equal<std::uint64_t> bytes{any};  // length of an operand; any: we cannot combine it
   static OrderFacts of(const ReductionArguments& reduction);
 };
 
 enum class Server : std::uint8_t {
   team,
   nodes,     // by the hierarchy
-  messages,  // as edges
-  // The others are no direct way.
+  messages,  // as edges (vector/exchange.hpp)
+  // admit() returns the servers above at once.
   host,
-  host_gathers,  // the host hands operands round, each rank combines them in order
-  // It is too early to say; afterwards route() is asked again.
-  after_creation,  // when the team that is being made is there
+  host_gathers,  // the host gathers operands, each rank combines them in order
+  // What has to be done before route() is asked again.
+  after_creation,  // wait until the team is created
   make_team,
-  begin_team,  // to be made while calls wait for it
+  begin_team,  // begin to create it; calls are queued meanwhile (async_creation.hpp)
 };
 
 struct Route {
   Server who;
-  Reason reason = Reason::communicator;  // why the host
+  Reason reason = Reason::communicator;  // why the host serves the call
   constexpr bool operator==(const Route&) const = default;
 };
 
@@ -109,7 +109,7 @@ constexpr bool is_of_messages(collectives::Collective collective) {
   return std::size_t(collective) >= collectives::collective_count;
 }
 
-// Whether its route depends on whom messages reach.
+// Returns whether the route of the call depends on MessageReach.
 constexpr bool asks_reach(const CallFacts& call) {
   return is_of_messages(call.collective) || call.form == Form::nonblocking || call.form == Form::persistent;
 }
@@ -134,7 +134,7 @@ constexpr Route route(const CommunicatorFacts& c, const CallFacts& call, const O
     if (!pairs || overlaps || !c.several_nodes || c.standing == TeamStanding::groups)
       return {Server::host, c.reach == MessageReach::off ? off : communicator};
   }
-  // Nobody else takes part, and a host's copy costs no more than ours. Windows of one rank need a team.
+  // No other rank takes part, and a copy by the host costs no more than ours. Windows of one rank need a team.
   if (c.size == 1 && c.standing != TeamStanding::groups && call.form != Form::window) return {Server::host, single};
   if (c.standing == TeamStanding::begun && call.form != Form::nonblocking) return {Server::after_creation};
   if (!c.on || (overlaps && (c.reach == MessageReach::none || c.reach == MessageReach::off)))

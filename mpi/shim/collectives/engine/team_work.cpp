@@ -5,6 +5,18 @@
 
 namespace nearfield::mpi {
 
+namespace {
+
+bool is_empty(const collectives::Call& call) {
+  return call.bytes == 0 && !collectives::operation(call.collective).moves_nothing();
+}
+
+bool fetch(StagingBuffers& buffers) try { return buffers.fetch() == MPI_SUCCESS; } catch (const OutOfMemory&) {
+  return false;
+}
+
+}  // namespace
+
 TeamWork::TeamWork(Communicator& c, const char* function, const collectives::Call& call,
                    std::unique_ptr<StagingBuffers> buffers, HostCall host_call)
     : c_(c),
@@ -12,6 +24,7 @@ TeamWork::TeamWork(Communicator& c, const char* function, const collectives::Cal
       call_(call, c.further),
       buffers_(std::move(buffers)),
       creation_(host_call ? c.async_creation : nullptr),
+      empty_(is_empty(call)),
       host_call_(std::move(host_call)) {
   call_.keep_parts(c.size);
   if (creation_) place.push_back(this);
@@ -38,9 +51,9 @@ void TeamWork::join(team::Team& team) {
   c_.keep();
 }
 
-// A member that cannot is out of step with the others, which would wait for it. An error class.
+// Gives the call to the team; returns an error class. If it cannot, it breaks off the team, whose members would wait.
 int TeamWork::issue() try {
-  if (buffers_ && buffers_->fetch() != MPI_SUCCESS) throw OutOfMemory();
+  if (!fetched_) throw OutOfMemory();
   if (own_queue_) {
     own_queue_->issue(call_);
   } else {
@@ -57,7 +70,9 @@ int TeamWork::issue() try {
   }
 }
 
+// The program's thread fetches its data, since a progress thread, which may issue the call, must not call the host.
 int TeamWork::post() {
+  fetched_ = !buffers_ || fetch(*buffers_);
   if (!creation_) {
     const int code = issue();
     if (code == MPI_SUCCESS) state_.store(State::issued, std::memory_order_relaxed);
@@ -69,16 +84,18 @@ int TeamWork::post() {
   return code_;
 }
 
-// By whoever finds that the team is there, or will never be.
+// Called by the thread in which the creation of the team ends.
 void TeamWork::go(team::Team* team) {
   State next = State::at_host;
-  if (team) {
+  if (team && empty_ && !team->plan().check) {  // as on ranks that had the team when they made the call
+    next = State::ended;
+  } else if (team) {
     join(*team);
     code_ = issue();
-    next = code_ == MPI_SUCCESS ? State::issued : State::failed;
+    next = code_ == MPI_SUCCESS ? State::issued : State::ended;
   } else if (revoked(c_.comm)) {
     code_ = revoked_class();
-    next = State::failed;
+    next = State::ended;
   } else {
     code_ = host_call_(&at_host_);
   }
@@ -89,7 +106,7 @@ bool TeamWork::complete() const {
   switch (state()) {
     case State::issued: return call_.complete();
     case State::at_host: return at_host_ == host.request_null || code_ != MPI_SUCCESS;
-    case State::failed: return true;
+    case State::ended: return true;
     default: return false;
   }
 }
@@ -104,7 +121,7 @@ void TeamWork::progress() {
 int TeamWork::finalize() {
   if (creation_) creation_->let_all_go();
   if (state() == State::at_host) return code_ == MPI_SUCCESS ? code_ : raised_by_host(code_);
-  if (state() == State::failed) return code_;
+  if (state() == State::ended) return code_;
   if (!call_.error()) return buffers_ ? buffers_->store() : MPI_SUCCESS;
   try {
     std::rethrow_exception(call_.error());
@@ -143,21 +160,22 @@ int make_task(Communicator& c, const collectives::Call& counted, bool persistent
 
 int post_task(Communicator& c, const collectives::Call& call, const char* function,
               std::unique_ptr<StagingBuffers> buffers, const Nonblocking& form, const collectives::Call& counted) {
-  // What only some see at once is still not issued by anybody (law 1): a type says nothing of the others' types.
-  if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing() && !checks(c) && !broken_off(c))
-    return form.done(MPI_SUCCESS);
+  // An empty call is issued on no rank, whatever types the ranks pass: bytes are 0 on all of them (law 1).
+  const bool young = is_being_created(c);
+  if (!young && !c.team) return form.at_host(call.collective, Reason::communicator);  // it has just turned out
+  if (!young && is_empty(call) && !checks(c) && !broken_off(c)) return form.done(MPI_SUCCESS);
   return posting(c, function, [&] {
     return make_task(c, counted, false, form.request, function, call, std::move(buffers),
-                     is_being_created(c) ? form.host_call.kept() : nullptr);
+                     young ? form.host_call.kept() : nullptr);
   });
 }
 
-// Where the members cannot have it, all alike, nothing has been made.
+// If the members cannot create the plan, which is the same on all of them, the host serves the call.
 int post_task(Communicator& c, const collectives::Call& call, const char* function,
               std::unique_ptr<StagingBuffers> buffers, const Persistent& form, const collectives::Call& counted) {
   return posting(c, function, [&]() -> int {
     c.leaving.settle();
-    const bool moves = call.bytes || collectives::operation(call.collective).moves_nothing();
+    const bool moves = !is_empty(call);
     const auto rows = moves ? c.chooser->rows_for(call) : choosing::Chooser::Rows{};
     context::TaskQueue* const queue = rows.row || !moves ? c.team->contexts().reserve() : nullptr;
     if (!queue) return form.at_host(call.collective, Reason::memory);

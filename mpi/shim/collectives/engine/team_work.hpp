@@ -1,13 +1,13 @@
-// What a team does of a call that returns before it is done (../task.hpp): the next call of its communicator, in a
-// further context (engine/context/pool.hpp); or a planned one, in a context of its own, by each start. Who carries a
-// call is decided as for blocking calls, equally on all ranks.
+// The Work (../task.hpp) of a call that a team serves and that returns before it is complete: a non-blocking call in a
+// further context (engine/context/pool.hpp), or a persistent one in a context of its own. As for blocking calls, all
+// ranks decide alike who serves a call (route.hpp).
 //
-//   at_rest --post--> issued ----------------------------------------> complete: the body has ended
-//      \--post--> queued --its communicator has its team--> issued
-//                    \------there will be none--> at_host -----------> complete: the host's request is
-//                     \-----revoked, or no memory--> failed ---------> complete
+//   at_rest --post--> issued ------------------------------------> complete: its body (a fiber) has ended
+//      \--post--> queued --the team has been created--> issued
+//                    \------no team can be created--> at_host ---> complete: the host's request is
+//                     \-----revoked, no memory, empty--> ended ---> complete
 //
-// Calls outlive their communicator as requests do elsewhere: its team is closed when the last has gone.
+// Calls may outlive their communicator: the team is closed when the last of its calls is complete.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -27,7 +27,7 @@ class TeamWork final : AsyncCreation::Deferred {
     context::TaskQueue& queue;
   };
 
-  // The next call of the communicator. `host_call`: of one that is yet to have its team.
+  // The next call on the communicator. `host_call`: given if the team is still being created, in case none can be.
   TeamWork(Communicator& c, const char* function, const collectives::Call& call,
            std::unique_ptr<StagingBuffers> buffers, HostCall host_call = {});
   TeamWork(Communicator& c, const char* function, const collectives::Call& call,
@@ -38,28 +38,30 @@ class TeamWork final : AsyncCreation::Deferred {
   void progress();
   bool complete() const;
   int finalize();
-  void abandon() {}  // goes on, and may be waited for again
+  void abandon() {}  // the call goes on, and the program may wait for it again
   // A body looks for dead members itself.
   bool involves(int member) const { return state() == State::queued && creation_->involves(member); }
   bool stays() const { return state() == State::issued && !call_.complete(); }
 
  private:
-  enum class State : std::uint8_t { at_rest, queued, issued, at_host, failed };
+  enum class State : std::uint8_t { at_rest, queued, issued, at_host, ended };
   State state() const { return state_.load(std::memory_order_acquire); }  // SYNC: task-state
   void join(team::Team& team);
   int issue();
   void go(team::Team* team) override;
 
-  Communicator& c_;  // as long as we are queued, or a user of its team
+  Communicator& c_;  // valid as long as the call is queued, or a user of the team
   const char* const function_;
   choosing::QueuedCall call_;
   std::unique_ptr<StagingBuffers> buffers_;
-  context::TaskQueue* const own_queue_ = nullptr;  // of one that is planned
+  context::TaskQueue* const own_queue_ = nullptr;  // of a persistent call
   team::Team* team_ = nullptr;
   std::atomic<State> state_{State::at_rest};
   int code_ = MPI_SUCCESS;
-  // Of one that is or was queued.
+  bool fetched_ = false;  // whether `buffers_` hold what this rank sends
+  // Only of a call that is or was queued.
   std::shared_ptr<AsyncCreation> creation_;
+  const bool empty_ = false;  // the call moves nothing
   HostCall host_call_;
   MPI_Request at_host_ = host.request_null;
 };

@@ -1,7 +1,8 @@
-// Collectives of an intercommunicator: each group gets what the other gives. All are made of edges (exchange.hpp), and
-// none lies within a group. The root passes MPI_ROOT, the others of its group MPI_PROC_NULL, who move nothing.
+// Collectives of an intercommunicator: each group gets what the other gives. All consist of edges (exchange.hpp), each
+// of which connects a rank of one group with a rank of the other. The root passes MPI_ROOT; the other ranks of its
+// group pass MPI_PROC_NULL and move nothing.
 //
-// One function for each class of parameters (mpi/functions.toml), as in movement.hpp, for all forms; those of
+// As in movement.hpp there is one function for each class of parameters (mpi/functions.toml), for all forms; those of
 // reductions are in reducing.hpp.
 #pragma once
 #include "mpi/shim/collectives/vector/varying.hpp"
@@ -20,8 +21,8 @@ int exchanged(Collective collective, const char* function, When when, Communicat
   });
 }
 
-// A word from all of one group to all of the other: nobody leaves before all of the others have come. What it says is
-// nothing, so all calls share its memory.
+// Each rank sends a byte to each rank of the other group, so no rank leaves before all of the other group have entered.
+// All calls share the two buffers, since the value of the byte means nothing.
 inline constinit char nothing_said = 0, nothing_heard = 0;
 template <Collective collective, class When>
 int barrier(const char* function, When when, Communicator& c, MPI_Comm) {

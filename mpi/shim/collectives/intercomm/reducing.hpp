@@ -1,11 +1,11 @@
-// Reductions of an intercommunicator: each group gets what the operands of the other make, combined in its rank order,
-// or the root alone does. An operand is a message to each who gets anything (exchange.hpp), straight into the place
-// where whoever completes the call combines it, on its own stack (folding.hpp):
+// Reductions of an intercommunicator: each group, or the root alone, gets the result of the other group's operands,
+// combined in rank order. Each operand is sent to each rank that gets a result (exchange.hpp), which receives it in a
+// place of its own. The thread that completes the call combines the places, on its own stack (folding.hpp):
 //
-//   all of the vector   where all of the result is wanted, or parts that only the group that gets them knows
-//   a block of it       MPI_Reduce_scatter_block
+//   all of the vector   if the receiver gets all of the result, or a part whose position only its own group knows
+//   a block of it       in MPI_Reduce_scatter_block
 //
-// So a call is one step in all forms, and what is under way needs nobody but the messenger.
+// So a call of any form consists of one exchange, which the messenger progresses alone.
 #pragma once
 #include <climits>
 
@@ -19,16 +19,16 @@ namespace nearfield::mpi::intercomm {
 struct InterReduction {
   void* send;
   void* recv;
-  MPI_Count total;  // of a vector; in blocks, of a block
+  MPI_Count total;  // elements of the vector; of a block if in_blocks
   MPI_Datatype type;
   MPI_Op op;
-  MPI_Count first = 0, count = 0;  // of the result, what we get
-  int root = -1;                   // the only one who gets anything: its rank, known to who gives
+  MPI_Count first = 0, count = 0;  // the elements of the result that this rank gets
+  int root = -1;                   // the only rank that gets a result, known to those that give; -1: all get one
   bool gives = true, gets = true;
   bool in_blocks = false;  // everybody gets an equal part
 };
 
-// A vector for each partner, or cut into a part for each: the first ones are longer by one where it does not divide.
+// What each partner gets: the whole vector, or one of `parts` parts, of which the first may be longer by one element.
 struct VectorCut {
   void* buffer;
   MPI_Count total;
@@ -44,14 +44,14 @@ struct VectorCut {
   }
 };
 
-// Operands that have come, a place for each, and what they make.
+// Received operands in one place each; store() combines them and stores the result.
 class CombinedOperands final : public StagingBuffers {
  public:
   // Throws std::bad_alloc.
   CombinedOperands(const InterReduction& reduction, int operands, std::size_t place_bytes, bool overlaps,
                    MPI_Comm comm);
   std::byte* places() const { return places_.data(); }
-  // Into the last place, and, where it is known, where the program looks for it.
+  // Combines into the last place, and copies our part to the program's buffer.
   int store() override;
 
  private:
@@ -65,10 +65,10 @@ class CombinedOperands final : public StagingBuffers {
 // The exchange of operands.
 struct Reduced {
   VectorCut send;
-  Blocks<MPI_Count> places;  // where operands come: bytes
+  Blocks<MPI_Count> places;  // where operands are received, in bytes
   InterReduction reduction;
   int size, me;
-  bool combines;  // else one operand is the result
+  bool combines;  // false: the only operand is the result
   MPI_Comm comm;
 
   bool in_place() const { return false; }

@@ -23,7 +23,7 @@ void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t st
     count_call(collective, bytes, start);
 }
 
-// For another start: what is sent is what the buffers hold now. Throws std::bad_alloc.
+// Prepares another start, which sends the data that the buffers hold now. Throws std::bad_alloc.
 void Exchange::renew() {
   edges_.renew();
   if (in_place_) return copy_aside();

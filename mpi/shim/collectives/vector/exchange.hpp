@@ -1,19 +1,18 @@
-// Collectives made of edges (engine/messages/edges.hpp): what one rank has for another goes as a message from layout to
-// layout. Here is what they share: the sides of a call, types, packing, devices, errors, requests. What an operation
-// says of itself (exchanging.hpp, varying.hpp, neighbors.hpp) is which edges it has:
+// Collectives made of edges (engine/messages/edges.hpp): an edge is a message from one rank to another, from the
+// sender's layout to the receiver's. This file has the parts that they share. An operation (exchanging.hpp,
+// varying.hpp, neighbors.hpp) says which edges it has:
 //
 //   template <class Visitor> bool edges(Visitor& visitor) const
 //     calls visitor.send(partner, tag, side, k) and visitor.receive(partner, tag, side, k) for part k of a side, in the
-//     order in which they are sent and received; false as soon as one of them returns that
-//   std::pair<...> most() const about how many are sent and received
-//   bool one_way() const        who sends does not receive
-//   bool in_place() const       receives alone are visited; what is sent to a partner is what lies where its part will
-//   be received
-//   std::unique_ptr<StagingBuffers> rest(bool overlaps)   where there is something left to do with what has come: takes
-//   the room that it comes to
+//     order in which they are sent and received; returns false as soon as one of them returns false
+//   std::pair<...> most() const about how many edges are sent and received
+//   bool one_way() const        true: ranks that send do not receive
+//   bool in_place() const       true: only receives are visited; the data for a partner lie where its part is received
+//   std::unique_ptr<StagingBuffers> rest(bool overlaps)   optional: buffers in which the call receives; their store()
+//                               stores the result
 //
-// Who takes part in messages is equal on all ranks (law 1 of docs/dev/architecture.md); arguments that are wrong go to
-// the host, which raises the error. A rank that cannot take part tells the others by sending nothing (law 7).
+// All ranks decide alike whether messages serve a call (law 1 of docs/dev/architecture.md). Calls with wrong arguments
+// go to the host, which raises the error. A rank that lacks memory sends its partners refusals instead (law 7).
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -31,12 +30,12 @@ namespace nearfield::mpi {
 
 using collectives::Collective;
 
-// The extent of a type, by which displacements and blocks count. False: the host must judge it.
+// Finds the extent of a type, the unit of displacements and blocks. False: the host must judge the type.
 bool find_extent(MPI_Datatype type, MPI_Aint& extent);
 
-// One side of a call: what goes to, or comes from, each partner. All have count(k), type(k) and address(k).
+// One side of a call is what is sent to each partner, or received from each: count(k), type(k) and address(k).
 //
-// The same for everybody, or for the only partner there is.
+// Same: equal data for all partners, or the only partner's.
 template <class Count>
 struct Same {
   void* buffer;
@@ -48,7 +47,7 @@ struct Same {
   void* address(int) const { return buffer; }
 };
 
-// A block for each, one after the other.
+// A block for each partner, one after the other.
 template <class Count>
 struct Blocks {
   void* buffer;
@@ -61,7 +60,7 @@ struct Blocks {
   void* address(int k) const { return const_cast<void*>(offset_by(buffer, std::uintptr_t(k) * each * extent)); }
 };
 
-// For each so many elements, displaced from the buffer: by extents of the one type, or in bytes where each has its own.
+// A number of elements for each partner. Displacements count extents, or bytes if each partner has a type of its own.
 template <class Count, class Displacement>
 struct VaryingParts {
   using Counts = Count;
@@ -89,7 +88,8 @@ VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const 
   return {const_cast<void*>(buffer), counts, places, MPI_DATATYPE_NULL, types};
 }
 
-// What MPICH rejects. Nothing more may go to the host for such a reason, since the other ranks do not know of it.
+// Returns whether MPICH rejects the buffers; then the call goes to the host, which raises an error. A reason that only
+// this rank knows must never send a valid call to the host.
 template <class Ours, class Theirs>
 bool aliased(const Ours& ours, int i, const Theirs& theirs, int k) {
   return host_rejects_aliases && ours.buffer && ours.address(i) == theirs.address(k) &&
@@ -100,8 +100,8 @@ inline messages::Partners partners_of(const Communicator& c, std::uint64_t conte
   return {*the_messenger, c.members, c.rank, context, c.inter};
 }
 
-// Our part of a call: the edges as the engine takes them, and what they need for as long as it does. On the stack of a
-// blocking call, or as a task (../task.hpp).
+// This rank's part of a call: the engine's edges, and what they need while they are under way. It lies on the stack of
+// a blocking call, or is the Work of a task (../task.hpp).
 class Exchange final {
  public:
   Exchange(const Communicator& c, std::uint64_t context, Form form = Form::blocking)
@@ -130,7 +130,7 @@ class Exchange final {
   }
   template <class Side>
   bool send(int partner, int tag, const Side& side, int k) {
-    // Many partners may get the same: it is described and packed once.
+    // Many partners may get the same data, which are described and packed once.
     const auto what = std::tuple{side.address(k), MPI_Count(side.count(k)), side.type(k)};
     if (!edges_.sends.empty() && what == last_sent_) {
       edges_.sends.push_back({partner, tag, edges_.sends.back().data});
@@ -144,7 +144,7 @@ class Exchange final {
     return add(received_, edges_.receives, false, partner, tag, side, k);
   }
 
-  // A code that is yet to be raised.
+  // Returns an error class that the caller has to raise.
   int run() { return store(edges_.run()); }
   int post();
   bool complete() const { return edges_.complete(); }
@@ -183,7 +183,7 @@ class Exchange final {
   const bool overlaps_;
   bool in_place_ = false, posted_ = false;
   const MPI_Comm comm_;
-  const std::vector<int> members_;  // of what may outlive its communicator
+  const std::vector<int> members_;  // copied for calls that may outlive their communicator
   messages::Edges edges_;
   std::tuple<void*, MPI_Count, MPI_Datatype> last_sent_{};
   std::vector<std::shared_ptr<const TypeLayout>> layouts_;  // of the edges
@@ -191,7 +191,7 @@ class Exchange final {
   std::unique_ptr<StagingBuffers> rest_;
 };
 
-// The edges in which anything goes out (sends), or comes in.
+// A visitor of the edges that are not empty: of those that are sent, or of those that are received.
 struct Filled {
   bool sends, in_place;
   messages::VisitEdge visit;
@@ -215,7 +215,7 @@ struct Filled {
   }
 };
 
-// Without memory we cannot take part.
+// Called if memory is short: tells the partners that this rank cannot take part.
 template <class Operation>
 void refuse(const Communicator& c, std::uint64_t context, const Operation& operation) {
   messages::refuse(partners_of(c, context), [&](bool sends, messages::VisitEdge visit) {
@@ -227,15 +227,14 @@ void refuse(const Communicator& c, std::uint64_t context, const Operation& opera
 // Counts a call that edges serve.
 void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t start);
 
-// Says whose part has been cut.
+// Returns the error class of the edges, and logs whose message was truncated.
 int code_of_error(const messages::EdgeError& error);
 
-// A call that messages serve. `make(c, operation)` makes what says which edges there are; false: arguments that the
-// host must judge.
+// A call that messages serve. `make(c, operation)` fills in the operation; false: arguments that the host must judge.
 template <class Operation, class When, class Make>
 int exchange(Collective collective, const char* function, Communicator& c, const When& when, Make make) {
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
-  // All members plan in the same order; what one of them gets wrong counts as well.
+  // All members make persistent calls in the same order. A call counts even if this rank's arguments are wrong.
   std::uint64_t context = context_of_collectives(c);
   if constexpr (When::plans) context = context_of_plan(c, c.plans++);
   else if constexpr (When::overlaps) context = context_of_overlapping(c);

@@ -1,9 +1,9 @@
-// MPI_Alltoallv and MPI_Alltoallw: an edge to and from everybody, or everybody of the other group.
+// MPI_Alltoallv and MPI_Alltoallw: an edge to and from every rank, or every rank of the other group.
 //
-// On a communicator over several nodes the host's non-blocking call goes on meanwhile, in which whoever is near has
-// counts of nothing. All of its ranks make that call, those without neighbours as well. In place the host's own
-// blocking call serves all: MPI_Ialltoallw of Open MPI (5.0.11) hangs with such counts. So it does for those that
-// overlap others.
+// On a communicator over several nodes, messages serve the pairs of ranks on one node. The host's non-blocking call
+// serves all other pairs at the same time, with counts of 0 for ranks on this node. All ranks make that call, also
+// those that are alone on their node. Calls in place and non-blocking or persistent calls are entirely the host's: in
+// place, MPI_Ialltoallw of Open MPI (5.0.11) hangs with such counts.
 #pragma once
 #include <cstring>
 
@@ -16,7 +16,7 @@ namespace nearfield::mpi {
 
 inline bool is_near(const Communicator& c, int rank) { return c.members[std::size_t(rank)] >= 0; }
 
-// In rotated order, in which everybody has a partner of its own at each step.
+// The edges are in rotated order: in each step no two ranks send to the same rank.
 template <class Count, class Place>
 struct AllPairs {
   VaryingParts<Count, Place> send, recv;
@@ -35,8 +35,8 @@ struct AllPairs {
     }
     return true;
   }
-  // False: arguments that the host must judge, or, of aliased buffers, that MPICH rejects. Nothing more may go to the
-  // host for that reason, since the other ranks do not know of it.
+  // False: arguments that the host must judge, such as equal buffers, which MPICH rejects. Valid calls must not go to
+  // the host here, since the other ranks do not know of it.
   bool prepare() {
     if (c && c->inter) return !in_place() && recv.prepare() && send.prepare();
     const bool aliased = host_rejects_aliases && send.buffer && send.buffer == recv.buffer &&
@@ -45,7 +45,7 @@ struct AllPairs {
   }
 };
 
-// The host's part of a call on a communicator over nodes: what ranks have for each other that are not near. Its code.
+// Starts the host's part of a call on a communicator over nodes, for ranks that are not near. Returns its error code.
 template <class P, class Begin>
 int begin_beyond(hierarchy::Hierarchy& hierarchy, const Communicator* near, const P& send, const P& recv, Begin begin) {
   using Count = typename P::Counts;
@@ -61,8 +61,8 @@ int begin_beyond(hierarchy::Hierarchy& hierarchy, const Communicator* near, cons
   return code;
 }
 
-// On a communicator over nodes. `c`: whom messages of ours reach; nullptr: nobody. `begin`: the host's non-blocking
-// form, by counts of ours.
+// Serves a call on a communicator over nodes. `c`: the communicator; nullptr if messages reach no other rank. `begin`:
+// calls the host's non-blocking form with the given counts.
 template <class Operation, class HostCall, class Begin>
 int over_nodes(Collective collective, const char* function, MPI_Comm comm, hierarchy::Hierarchy& hierarchy,
                Communicator* c, Operation& operation, const HostCall& host_call, Begin begin) {

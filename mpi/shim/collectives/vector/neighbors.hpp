@@ -1,15 +1,14 @@
-// Neighbourhood collectives on Cartesian, graph and distributed graph communicators, straight between neighbours.
+// Neighbourhood collectives on Cartesian, graph and distributed graph communicators, by messages between neighbours.
 //
-// Two ranks may be neighbours more than once. In graphs the first edge from one to another is the first that the other
-// has from it, and so on. On a Cartesian communicator what is sent in one direction comes from the other
-// (MPI 4.1, 8.6), also where both neighbours of a dimension are the same rank: there each direction has a tag of its
-// own.
+// Two ranks may be neighbours more than once. In graphs the n-th edge from one rank to another is the n-th edge that
+// the other receives from it. On a Cartesian communicator the block sent in one direction is received from the opposite
+// direction (MPI 4.1, 8.6). Both neighbours of a dimension may be the same rank, so each direction has a tag.
 #pragma once
 #include "mpi/shim/collectives/vector/exchange.hpp"
 
 namespace nearfield::mpi {
 
-// nullptr: the communicator has no topology; the host judges that.
+// Returns the neighbours of this rank; nullptr: the communicator has no topology, and the host must judge the call.
 const Neighborhood* neighborhood_of(Communicator& c);
 
 template <class Send, class Receive>
@@ -39,7 +38,7 @@ int among_neighbors(Collective collective, const char* function, When when, cons
     const Neighborhood* const neighbors = neighborhood_of(c);
     if (!neighbors || send.buffer == MPI_IN_PLACE || receive.buffer == MPI_IN_PLACE) return false;
     operation = {neighbors, send, receive};
-    // Of a side without edges nothing need be right.
+    // The arguments of a side without edges need not be valid.
     return (neighbors->targets.empty() || operation.send.prepare()) &&
            (neighbors->sources.empty() || operation.receive.prepare());
   });
@@ -63,7 +62,7 @@ int neighbors_blocks(const char* function, When when, const Admission& by, const
   return among_neighbors(collective, function, when, by, Blocks<N>{const_cast<void*>(s), ns, ts}, Blocks<N>{r, nr, tr});
 }
 
-// By one type for all, or by one for each.
+// With one type for all neighbours, or one for each.
 template <Collective collective, class When, class N, class D, class T>
 int neighbors_varying(const char* function, When when, const Admission& by, const void* s, const N* ns, const D* ds,
                       T ts, void* r, const N* nr, const D* dr, T tr, MPI_Comm) {

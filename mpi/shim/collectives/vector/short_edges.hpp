@@ -1,10 +1,10 @@
-// Edges of few bytes and dense types (exchange.hpp), of which most calls consist: carried as the operation lists them,
-// without a list, requests or memory of its own.
+// Serves calls of edges with few bytes and dense types (exchange.hpp), which are the most frequent: each edge is sent
+// and received when the operation visits it, so a call needs no list of edges, no requests and no memory. Three passes:
 //
-//   look     at all parts: dense, and so short that they travel with their records
-//   send     all, in their order; what has no room waits for it, and its receiver takes in whatever comes while it
-//            waits for the same
-//   receive  all, in their order; what we have for ourselves is copied
+//   look     checks that all parts are dense, and so short that each message fits into a record
+//   send     sends all parts in their order. A send waits for room in the receiver's fastbox or queue; the receiver
+//            receives messages while it waits in the same way
+//   receive  receives all parts in their order; the part that this rank sends to itself is copied
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -21,10 +21,10 @@ class ShortEdges {
   explicit ShortEdges(const messages::Partners& partners)
       : partners_(partners), limit_(partners.messenger.in_record()) {}
 
-  // False: these are none, and nothing has been done. Throws Broken.
+  // False: the edges are not of this kind, and nothing has been done. Throws Broken.
   template <class Operation>
   bool run(const Operation& operation) {
-    // What has a rest has room for what comes yet to be taken.
+    // Operations with rest() receive in buffers that are not allocated here.
     if constexpr (requires(Operation& any) { any.rest(true); }) return false;
     if (operation.in_place() || devices::possible()) return false;
     for (pass_ = Pass::look; pass_ != Pass::over; pass_ = Pass(int(pass_) + 1))
@@ -40,7 +40,7 @@ class ShortEdges {
     messages::Edge edge{partner, tag, {}};
     if (!describe(edge, side, k)) return false;
     const bool own = partners_.is_us(partner);
-    if (pass_ == Pass::look) return !own || std::exchange(own_, edge).partner < 0;  // of several the order would count
+    if (pass_ == Pass::look) return !own || std::exchange(own_, edge).partner < 0;  // one edge at most
     sent_ += edge.data.bytes;
     if (edge.data.bytes && !own) messages::send_short(partners_, edge, error_);
     return true;

@@ -1,11 +1,11 @@
-// The collectives of blocks whose lengths differ: MPI_Gatherv, Scatterv and Allgatherv. Only the root knows all lengths
-// of the rooted ones, and each member its own: as many messages as there are blocks, straight between the two.
+// The collectives of blocks whose lengths differ: MPI_Gatherv, Scatterv and Allgatherv. In Gatherv and Scatterv only
+// the root knows all lengths, and each other rank its own. So each block is a message between the two.
 #pragma once
 #include "mpi/shim/collectives/vector/exchange.hpp"
 
 namespace nearfield::mpi {
 
-// Something to each of the others, and something from each. In place one's own is where it will be sent from.
+// An edge to and from each rank. In place, this rank's block is sent from its position in the receive buffer.
 template <class Send, class Receive>
 struct Exchanged {
   Send send;
@@ -27,8 +27,8 @@ struct Exchanged {
   }
 };
 
-// The root gets a block of each member, or gives one to each; in place its own stays where it is. Across an
-// intercommunicator it has none, and the others of its group have no edges.
+// The root gets a block of each member, or gives one to each; in place its own block stays where it is. In an
+// intercommunicator the root has no block of its own, and the other ranks of its group are idle: they have no edges.
 template <class Own, class All, bool gathers>
 struct Rooted {
   Own own;

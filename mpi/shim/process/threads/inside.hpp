@@ -1,5 +1,5 @@
-// Scopes that a thread is inside of, beside its calls. Each scope saves the state when it is entered and restores it
-// when it is left; if a callback of the program leaves it by longjmp, the next call does (calls/call_scope.hpp).
+// Scopes that a thread is inside of, besides its MPI calls. Each saves the state when it is entered and restores it
+// when it is left. If a callback leaves one by longjmp, the next call restores the state (calls/call_scope.hpp).
 #pragma once
 #include <cstdint>
 
@@ -11,7 +11,8 @@ struct OneSided;
 
 struct Inside {
   unsigned host_scopes = 0;               // that the progress thread knows of (host_scope.hpp)
-  bool creating = false;                  // in the host for our own purposes
+  bool creating = false;                  // calls the host for Nearfield itself, to create a team
+  bool polls_host = false;                // for a wait or a test of ours (yield_in_host.hpp)
   bool recorded = false;                  // in a recorded call: calls of the host or a callback are part of it
   const OneSided* being_freed = nullptr;  // the window that it frees: callbacks of attributes may still query it
   struct {

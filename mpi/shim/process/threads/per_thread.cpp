@@ -43,7 +43,7 @@ void end_block(void* of_thread) {
   std::free(at);
 }
 
-// Without memory it ends the process, as the C library does for such blocks of libraries without a reserve.
+// Ends the process if there is no memory, as the C library does when it cannot allocate thread-local variables.
 [[gnu::noinline]] std::byte* make_block() {
   const bool first = !first_is_taken.exchange(true, std::memory_order_relaxed);
   auto* const made = first ? of_first : static_cast<std::byte*>(std::malloc(used()));

@@ -16,7 +16,7 @@ namespace nearfield::mpi {
 
 namespace threads {
 
-// Fixed offsets in a block of the variables that every call needs, which saves a load.
+// Offsets in the block of the variables that every call needs. They are constants, which saves a load.
 namespace at {
 inline constexpr std::size_t calls = 0, inside = 704, last_algorithm = 768, went_to_host = 776, reported = 784,
                              poll_backoff = 800, communicators = 832, windows = 1024, layouts = 1216, others = 1344;

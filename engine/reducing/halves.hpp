@@ -1,9 +1,15 @@
-// bfloat16: the upper half of a float, to which it is rounded to nearest, ties to even.
+// The 16-bit floats, and how a float is rounded to one: to nearest, ties to even. bfloat16 is the upper half of a
+// float.
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+
+#include "engine/processor/processor.h"
 
 namespace nearfield::reducing {
+
+using Float16 = NEARFIELD_FLOAT16;
 
 struct Bfloat16 {
   std::uint16_t bits;
@@ -20,5 +26,11 @@ struct Bfloat16 {
     return {std::uint16_t((wide + 0x7fff + (wide >> 16 & 1)) >> 16)};
   }
 };
+
+template <class T>
+T narrowed(float value) {
+  if constexpr (std::is_same_v<T, Bfloat16>) return Bfloat16::from(value);
+  else return T(value);
+}
 
 }  // namespace nearfield::reducing
