@@ -96,9 +96,13 @@ ElfW(Sym) * Object::find(const char* name) const {
     std::uint32_t wanted = 5381;
     for (const char* c = name; *c; ++c) wanted = wanted * 33 + static_cast<unsigned char>(*c);
     const std::uint32_t buckets = gnu_hash[0], first_hashed = gnu_hash[1], bloom_words = gnu_hash[2];
+    const auto* const bloom = reinterpret_cast<const ElfW(Addr)*>(gnu_hash + 4);
     const std::uint32_t* const bucket = gnu_hash + 4 + bloom_words * (sizeof(ElfW(Addr)) / 4);
     const std::uint32_t* const chain = bucket + buckets;
-    if (!buckets) return nullptr;
+    if (!buckets || !bloom_words) return nullptr;
+    constexpr unsigned bits = 8 * sizeof(ElfW(Addr));
+    const ElfW(Addr) word = bloom[wanted / bits % bloom_words];
+    if (!(word >> wanted % bits & word >> (wanted >> gnu_hash[3]) % bits & 1)) return nullptr;
     std::uint32_t i = bucket[wanted % buckets];
     if (i < first_hashed) return nullptr;
     for (;; ++i) {
@@ -172,10 +176,10 @@ bool rebind(const Object& object, Change* change, void* context) {
       if (type != NEARFIELD_RELOCATED_CALL && type != NEARFIELD_RELOCATED_DATA && type != NEARFIELD_RELOCATED_WORD)
         continue;
       auto* const word = reinterpret_cast<void**>(object.base + relocation.r_offset);
-      const ElfW(Phdr)* const segment = segment_of(object, word);
-      if (!segment || !(segment->p_flags & PF_W)) continue;
       void* const wanted = change(*word, context);
       if (!wanted) continue;
+      const ElfW(Phdr)* const segment = segment_of(object, word);
+      if (!segment || !(segment->p_flags & PF_W)) continue;
       if (!open_for_writing(object, word, word + 1)) {
         complete = false;
         continue;
