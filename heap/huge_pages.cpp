@@ -43,10 +43,7 @@ std::size_t Blocks::collapse_extents(std::size_t first, std::size_t count, std::
   if (made >= eager_limit()) return 0;
   count = std::min(count, (eager_limit() - made) / extent);
   if (count * extent >= sure && !plenty(count * extent)) return 0;
-  int before = 0;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);  // it opens a file (engine/memory/descriptors.hpp)
   const memory::Collapsed done = memory::collapse(heap.collapsing, base_ + first * extent, extent, count, spared);
-  pthread_setcancelstate(before, nullptr);
   for (std::size_t e = first; e < first + done.pages; ++e)
     extent_[e].huge = done.error ? Extent::refused : Extent::made;
   if (!done.error) statistics_.huge_extents += done.pages;

@@ -82,14 +82,14 @@ def show(plan: Plan) -> None:
     measured = plan.get("measured", {})
     oversubscribed = ", more than there are CPUs" if plan["oversubscribed"] else ""
     print(f"{plan['ranks']} ranks on the node{oversubscribed}, each sends to {plan['partners']}\n")
-    titles = ["what", "component", "bytes", "per", "of a rank"]
+    titles = ["memory", "component", "bytes each", "one for each", "number per rank"]
     rows = [
         [piece["name"], piece["component"], str(piece["each"]), piece["per"], f"x {piece['of_a_rank']}"]
         for piece in plan["pieces"]
     ]
     print_columns(titles, rows, [None] * len(rows))
     print()
-    titles = ["component", "a rank", "the first", "the node"] + ["measured"] * bool(measured)
+    titles = ["component", "in a rank", "in rank 0", "on the node"] + ["measured"] * bool(measured)
     rows = []
     for row in [*plan["components"], {"name": "segment", **plan["segment"]}]:
         if row["node"] or measured.get(row["name"]):
@@ -119,8 +119,8 @@ def _show_advice(plan: Plan) -> None:
     titles = [
         "component",
         "where",
-        "fits of a rank",
-        "beyond caches",
+        "a rank's memory",
+        "not in caches",
         f"ns in node {home}",
         f"ns in node {fast}",
     ]
@@ -136,7 +136,7 @@ def _show_advice(plan: Plan) -> None:
     if not plan["worth"]:
         return
     print("\nCollectives with all memory in one node or the other, as the cost model estimates:\n")
-    titles = ["operation", "bytes", f"us in node {home}", f"us in node {fast}", "of the time"]
+    titles = ["operation", "bytes", f"us in node {home}", f"us in node {fast}", "ratio"]
     of_job = any("calls" in cell for cell in plan["worth"])
     rows = []
     for cell in plan["worth"]:
@@ -144,7 +144,7 @@ def _show_advice(plan: Plan) -> None:
         rows.append([cell["op"], str(cell["bytes"]), f"{slow:.4g}", f"{quick:.4g}", f"{quick / slow:.2f}"])
         if of_job:
             rows[-1] += [str(cell["calls"]), f"{cell['calls'] * (slow - quick) / 1e6:.3g}"]
-    print_columns(titles + ["calls", "seconds less"] * of_job, rows, [None] * len(rows))
+    print_columns(titles + ["calls", "seconds saved"] * of_job, rows, [None] * len(rows))
 
 
 def size(count: int) -> str:

@@ -181,15 +181,15 @@ Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) 
         partners);
   piece("copy buffers", Component::copy_buffers, "rank",
         memory::CopyBuffers::bytes_for(std::size_t(shape.machine.span)), takes_copy_buffers(shape, asked, partners));
-  piece("spare ones of rounds", Component::copy_buffers, "communicator", context::staging_bytes(shape.buffer_bytes),
+  piece("copy buffers of rounds", Component::copy_buffers, "communicator", context::staging_bytes(shape.buffer_bytes),
         asked.number("collectives", 1) && p > 1 ? teams : 0);
   piece("header", Component::control, "rank", team::header_bytes, 1);
-  piece("words and slots", Component::control, "communicator", creation::block_bytes(false, 0), teams);
-  piece("cells", Component::control, "rank", sizeof(messages::MessageMailbox::cell), 1);
+  piece("control block and rings", Component::control, "communicator", creation::block_bytes(false, 0), teams);
+  piece("message queue", Component::control, "rank", sizeof(messages::MessageMailbox::cell), 1);
   piece("rest of the mailbox", Component::control, "rank",
         sizeof(messages::MessageMailbox) - sizeof(messages::MessageMailbox::cell), 1);
-  piece("transfers", Component::control, "rank", messages::transfers_at_once * sizeof(messages::Transfer), 1);
-  piece("words and slots of a window", Component::control, "window",
+  piece("records of transfers", Component::control, "rank", messages::transfers_at_once * sizeof(messages::Transfer), 1);
+  piece("control block of a window", Component::control, "window",
         creation::block_bytes(false, 0) + windows::words_bytes(shape.size), asked.has("windows"));
   return all;
 }

@@ -81,7 +81,7 @@ void QueuedCall::keep_parts(int members) {
 
 void QueuedCall::run(context::CollectiveContext& context) {
   if (context.team().plan().check) collectives::compare_calls(context, call_);
-  if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
+  if (!call_.does_anything()) return;
   context.calls.enter_collective(collectives::pack(call_));
   run_anyhow(context, call_, [&] {
     if (choosers_) return (*choosers_)[context.number() - 1]->perform(context, call_);

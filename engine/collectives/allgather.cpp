@@ -102,18 +102,24 @@ constexpr Algorithm exchange(const char* name, bool (*applies)(const Shape&, con
 }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::allgather, fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
+    {"slots", Collective::allgather, fits_slot, slots_cost, slots,
+     "every rank puts its block into its slot, up to 4 KiB"},
     {"tree", Collective::allgather, all_down_fit, up_and_down_cost, tree,
-     "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
-    {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through the copy buffers of all ranks"},
-    exchange<ExchangeVariant{}>("pull-rotated", always, "between user buffers: every rank fetches, rotated",
+     "all blocks climb the team's tree and come down it, up to 4 KiB together", staged, nullptr, worth_climbing},
+    {"rounds", Collective::allgather, always, rounds_cost, rounds,
+     "every rank passes its block on in chunks, through its copy buffers"},
+    exchange<ExchangeVariant{}>("pull-rotated", always,
+                                "between user buffers: every rank fetches all blocks, and begins after its own",
                                 send_buffers),
     exchange<{Order::rotated, Direction::push}>("push-rotated", always,
-                                                "every rank stores its block to the others, rotated"),
-    exchange<{Order::near_first}>("pull-near-first", several_caches, "every rank fetches, first within its L3"),
-    exchange<{Order::near_first, Direction::push}>("push-near-first", several_caches,
-                                                   "every rank stores, first within its L3"),
-    exchange<{Order::tiled}>("tiled", from_four, "every rank makes the copies of a tile of the matrix"),
+                                                "every rank stores its block to all others, and begins after itself"),
+    exchange<{Order::near_first}>("pull-near-first", several_caches,
+                                  "every rank fetches all blocks, first those of ranks that share its L3"),
+    exchange<{Order::near_first, Direction::push}>(
+        "push-near-first", several_caches,
+        "every rank stores its block to all others, first to ranks that share its L3"),
+    exchange<{Order::tiled}>("tiled", from_four,
+                             "every rank makes the copies of one tile of the matrix of senders and receivers"),
     {"together", Collective::allgather, always, together, nullptr,
      "between user buffers: the ranks that have a CPU make the copies of all ranks", all_buffers, shares},
 };

@@ -111,9 +111,9 @@ bool worth(const Shape& s, const Call& call) {
 
 constexpr Algorithm others[] = {
     {"slots", Collective::alltoall, all_fit_slot, slots_cost, slots,
-     "all blocks in every rank's slot, up to 4 KiB a rank"},
+     "every rank puts all its blocks into its slot, up to 4 KiB"},
     {"rounds", Collective::alltoall, buffer_has_places, rounds_cost, rounds,
-     "pieces of every block through copy buffers, rotated"},
+     "every rank passes its blocks on in pieces, through its copy buffers"},
     {"together", Collective::alltoall, always, together, nullptr,
      "between user buffers: the ranks that have a CPU make the copies of all ranks", all_buffers, shares},
 };

@@ -11,7 +11,8 @@ double slots_cost(const Shape& s, const Call&) { return meeting(s); }
 
 constexpr Algorithm rows[] = {
     {"slots", Collective::barrier, always, slots_cost, slots,
-     "one flag per rank, or along the team's tree; with more ranks than CPUs, one counter of the first rank"},
+     "every rank looks at a flag of each other one, or along the team's tree; if ranks share CPUs, they add to one "
+     "counter"},
 };
 
 }  // namespace

@@ -100,17 +100,17 @@ double direct_pull_cost(const Shape& s, const Call& call) {
 
 constexpr Algorithm rows[] = {
     {"line", Collective::bcast, fits_line, line_cost, RowBody(dense<small<Lines>>, ready<Lines>),
-     "payload in the root's ring of short records, up to 120 bytes"},
+     "the root puts its data into its ring of short records, up to 120 bytes"},
     {"slots", Collective::bcast, fits_slot, slots_cost, RowBody(dense<small<Slots>>, ready<Slots>),
-     "payload in the root's slot, up to 4 KiB"},
+     "the root puts its data into its slot, up to 4 KiB"},
     {"tree", Collective::bcast, down_fits, down_cost, RowBody(dense<tree>, rings_ready),
-     "payload along the team's tree, up to 4 KiB", staged, nullptr, worth_climbing},
+     "data go down the team's tree, up to 4 KiB", staged, nullptr, worth_climbing},
     {"pipeline", Collective::bcast, always, pipeline_cost, RowBody(pipeline, chunks_ready),
-     "chunks through the root's copy buffers"},
+     "the root passes its data on in chunks, through its copy buffers"},
     {"direct", Collective::bcast, always, direct_cost, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
-    {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull, "receivers copy out of the root's buffer",
-     send_buffers},
+    {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull,
+     "every receiver copies out of the root's buffer", send_buffers},
     {"together", Collective::bcast, always, together, nullptr,
      "between user buffers: the ranks that have a CPU make the copies of all ranks", all_buffers, shares},
 };

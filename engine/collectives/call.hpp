@@ -28,6 +28,9 @@ struct Call {
   // Layout of this member's vector in a broadcast, if it has gaps; `send` or `recv` is then room for it without gaps
   // (pieces/gaps.hpp). May be null.
   const layout::Data* gaps = nullptr;
+
+  // Whether members have anything to do: a call of no bytes is complete at once, unless it meets, as a barrier does.
+  bool does_anything() const { return bytes || operation(collective).moves_nothing(); }
 };
 
 // Collective, root and length in one word, for hang reports.

@@ -88,13 +88,13 @@ double up_cost(const Shape& s, const Call& call) { return tree_cost(s, 2 * in_by
 
 constexpr Algorithm rows[] = {
     {"line", Collective::gather, fits_line, blocks::line, RowBody(small<Lines>, ready<Lines>),
-     "payload in the senders' rings of short records, up to 120 bytes"},
+     "every sender puts its block into its ring of short records, up to 120 bytes"},
     {"slots", Collective::gather, fits_slot, blocks::slots, RowBody(small<Slots>, ready<Slots>),
-     "payload in every sender's slot, up to 4 KiB"},
+     "every sender puts its block into its slot, up to 4 KiB"},
     {"tree", Collective::gather, up_fits, up_cost, RowBody(tree, rings_ready),
-     "payload along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
+     "vectors climb the team's tree; up to 4 KiB below a leader", staged, nullptr, worth_climbing},
     {"pipeline", Collective::gather, always, blocks::pipeline, RowBody(pipeline, chunks_ready),
-     "chunks through the senders' copy buffers"},
+     "every sender passes its block on in chunks, through its copy buffers"},
     {"direct", Collective::gather, always, blocks::direct, direct,
      "between user buffers: root and senders share the copies", all_buffers, nullptr, nullptr, 0.3},
     {"together", Collective::gather, always, together, nullptr,

@@ -180,11 +180,13 @@ bool vector_up_fits(const Shape& s, const Call& call) {
 template <Collective collective>
 constexpr Algorithm rows[] = {
     {"line", collective, vector_fits_line, line_cost, line,
-     "all parts in every rank's ring of short records, up to 120 bytes; a rank without a part does not wait"},
-    {"slots", collective, vector_fits_slot, slots_cost, slots, "all parts in every rank's slot, up to 4 KiB a rank"},
+     "every rank puts all parts into its ring of short records, up to 120 bytes; a rank without a part does not wait"},
+    {"slots", collective, vector_fits_slot, slots_cost, slots, "every rank puts all parts into its slot, up to 4 KiB"},
     {"tree", collective, vector_up_fits, up_and_down_cost, tree,
-     "all parts along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
-    {"rounds", collective, buffer_has_places, rounds_cost, rounds, "pieces of every part through copy buffers"},
+     "all parts climb the team's tree, and results come down; up to 4 KiB below a leader", staged, nullptr,
+     worth_climbing},
+    {"rounds", collective, buffer_has_places, rounds_cost, rounds,
+     "every rank passes its parts on in pieces, through its copy buffers"},
     {"direct", collective, always, direct_cost, direct, "between user buffers: every rank reduces its part",
      send_buffers},
 };

@@ -105,7 +105,7 @@ constexpr Algorithm rows[] = {
     {"below", collective, fits_slot, below_cost, from_below<Slots>,
      "each rank combines the payloads of the ranks below, in slots; up to 4 KiB"},
     {"rounds", collective, always, rounds_cost, rounds,
-     "rounds of copy buffers, each rank combines the operands that it needs"},
+     "vectors pass through copy buffers in rounds; every rank combines those that it needs"},
     {"chain", collective, always, chain_cost, chain,
      "between user buffers: each rank combines the result of the rank below with its own operand", recv_buffers}};
 

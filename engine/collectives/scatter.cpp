@@ -91,13 +91,13 @@ double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_
 
 constexpr Algorithm rows[] = {
     {"line", Collective::scatter, all_fit_line, blocks::line, RowBody(small<Lines>, ready<Lines>),
-     "all blocks in the root's ring of short records, up to 120 bytes together"},
+     "the root puts all blocks into its ring of short records, up to 120 bytes together"},
     {"slots", Collective::scatter, all_fit_slot, blocks::slots, RowBody(small<Slots>, ready<Slots>),
-     "all blocks in the root's slot, up to 4 KiB together"},
+     "the root puts all blocks into its slot, up to 4 KiB together"},
     {"tree", Collective::scatter, all_down_fit, down_cost, RowBody(tree, rings_ready),
-     "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
+     "all blocks go down the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
     {"pipeline", Collective::scatter, buffer_has_places, blocks::pipeline, RowBody(pipeline, pieces_ready),
-     "a piece of every block through the root's copy buffers"},
+     "the root passes the blocks on in pieces, through its copy buffers"},
     {"direct", Collective::scatter, always, blocks::direct, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
     {"together", Collective::scatter, always, together, nullptr,

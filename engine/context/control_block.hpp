@@ -33,10 +33,12 @@ struct RingControlBlock {
   static constexpr unsigned entries = count, batch = more, length_bits = 16;
   static constexpr std::size_t payload_bytes = bytes;
   alignas(line) Atomic<std::uint64_t> consumed;  // owner: it has read what it wants of all records up to this number
-  struct alignas(line) {
-    Atomic<std::uint64_t> head;                             // owner: number << length_bits | bytes of the payload
+  struct alignas(line) Record {
+    Record() noexcept : head(0) {}  // leaves the payload: zeroing it takes half of a team's creation
+    Atomic<std::uint64_t> head;     // owner: number << length_bits | bytes of the payload
     alignas(bytes % 16 ? 8 : 16) std::byte payload[bytes];  // owner, published by head
-  } record[count];
+  };
+  Record record[count];
 };
 
 // Where a buffer of a round lies.

@@ -21,7 +21,7 @@ FurtherControlBlock* words_at(const Team& team, int member, std::uint64_t offset
 
 // Allocates those of `count` contexts in our segment and returns their offset; 0: no memory.
 std::size_t make_words(const Team& team, unsigned count) {
-  const auto offset = team.process().arena().allocate_zeroed(count * sizeof(FurtherControlBlock), 4096);
+  const auto offset = team.process().arena().allocate(count * sizeof(FurtherControlBlock), 4096);
   if (!offset) return 0;
   std::uninitialized_value_construct_n(words_at(team, team.rank(), *offset), count);
   return *offset;

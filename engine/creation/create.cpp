@@ -184,8 +184,8 @@ std::unique_ptr<Team> TeamCreation::prepare() try {
   std::unique_ptr<Team> team(new Team(process_, rank_, size_));
   // The block starts at another line for each rank, so that peers' blocks do not compete for one cache set.
   const std::size_t shift = std::size_t(rank_ % shifts) * line;
-  auto allocation =
-      process_.arena().allocate_zeroed(block_bytes(rank_ == 0, process_.services().configuration_bytes()), 4096);
+  const std::size_t configuration = process_.services().configuration_bytes();
+  auto allocation = process_.arena().allocate(block_bytes(rank_ == 0, configuration), 4096);
   if (!allocation) {
     error_ = allocation.error().text;
     return team;
@@ -199,9 +199,11 @@ std::unique_ptr<Team> TeamCreation::prepare() try {
     leader->calibration.wanted = together_ && calibrating_.is_wanted(size_);
     leader->plan.check = process_.settings().check;
     leader->plan.deferred = std::uint32_t(std::min<std::uint64_t>(process_.settings().deferred_calls, ~0u));
-    if (process_.services().configuration_bytes())
-      process_.services().begin_configuration(process_.settings(),
-                                              reinterpret_cast<std::byte*>(leader) + sizeof *leader, size_);
+    if (configuration) {
+      auto* const room = reinterpret_cast<std::byte*>(leader) + sizeof *leader;
+      std::memset(room, 0, configuration);
+      process_.services().begin_configuration(process_.settings(), room, size_);
+    }
   }
   // All memory is allocated before the members agree.
   auto contexts = std::make_unique<context::ContextPool>(*team);

@@ -6,7 +6,6 @@
 // node at a time. Their time, beyond that of the small pages that they replace, is at most one part in `share` of the
 // time that the process has run.
 #pragma once
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -19,6 +18,7 @@
 #include <cstdint>
 
 #include "engine/base/clock.hpp"
+#include "engine/memory/descriptors.hpp"
 #include "engine/memory/madvise.hpp"
 
 namespace nearfield::memory {
@@ -63,11 +63,11 @@ class Allowance {
 // The node's lock: a lock on a file that all processes see. The kernel releases it when its holder ends.
 class CollapsingAlone {
  public:
-  CollapsingAlone() : file_(open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC)) {
+  CollapsingAlone() : file_(descriptors::open_to_read("/sys/kernel/mm/transparent_hugepage/enabled")) {
     held_ = file_ >= 0 && flock(file_, LOCK_EX | LOCK_NB) == 0;
   }
   ~CollapsingAlone() {
-    if (file_ >= 0) close(file_);
+    if (file_ >= 0) descriptors::close(file_);
   }
   CollapsingAlone(const CollapsingAlone&) = delete;
   explicit operator bool() const { return held_; }

@@ -153,7 +153,7 @@ def test_a_job_is_planned_from_its_statistics(tmp_path: Path) -> None:
     assert (cell["bytes"], cell["calls"]) == (800000, COLLECTIVES)
     for place in (tmp_path, tmp_path / "0.json"):  # all ranks, and one alone
         shown = nearfield("plan", "--job", str(place), "--machine", "knl-64")
-        assert shown.returncode == 0 and "seconds less" in shown.stdout and "measured" in shown.stdout
+        assert shown.returncode == 0 and "seconds saved" in shown.stdout and "measured" in shown.stdout
     assert plan_job(ranks[:1], "knl-64")["ranks"] == 3
 
 
@@ -161,7 +161,7 @@ def test_the_command() -> None:
     arguments = ("plan", "--ranks", "64", "--machine", "knl-64", "--pairs", "neighbours:8", "--heap", "64M")
     shown = nearfield(*arguments)
     assert shown.returncode == 0, shown.stderr
-    for words in ("each sends to 8", "as the cost model estimates", "spare ones of rounds", "alltoall"):
+    for words in ("each sends to 8", "as the cost model estimates", "copy buffers of rounds", "alltoall"):
         assert words in shown.stdout
     plan = json.loads(nearfield(*arguments, "--json").stdout)
     assert f'NEARFIELD_MEMORY="{plan["advice"]}"' in shown.stdout

@@ -121,13 +121,13 @@ int with_memory(Communicator& c, const char* function, Body body) {
   }
 }
 
-// Begins a call that `team` serves; `compares`: the plan's check may compare it. Returns whether it moves anything.
+// Begins a call that `team` serves; `compares`: the plan's check may compare it. Returns whether it does anything.
 inline bool enter(team::Team* team, const collectives::Call& call, bool compares) {
   if (team && team->broken_off()) [[unlikely]]
     team->report_break("about to go on, " + collectives::describe_call(collectives::pack(call)));
   if (compares && team && team->plan().check) [[unlikely]]
     collectives::compare_calls(team->context(), call);
-  return call.bytes || collectives::operation(call.collective).moves_nothing();
+  return call.does_anything();
 }
 // Ends such a call and returns MPI_SUCCESS. It progresses one-sided operations of the host, as a collective of the host
 // would: programs call a collective after such operations and then expect them to be complete.

@@ -7,10 +7,6 @@ namespace nearfield::mpi {
 
 namespace {
 
-bool is_empty(const collectives::Call& call) {
-  return call.bytes == 0 && !collectives::operation(call.collective).moves_nothing();
-}
-
 bool fetch(StagingBuffers& buffers) try { return buffers.fetch() == MPI_SUCCESS; } catch (const OutOfMemory&) {
   return false;
 }
@@ -24,7 +20,7 @@ TeamWork::TeamWork(Communicator& c, const char* function, const collectives::Cal
       call_(call, c.further),
       buffers_(std::move(buffers)),
       creation_(host_call ? c.async_creation : nullptr),
-      empty_(is_empty(call)),
+      empty_(!call.does_anything()),
       host_call_(std::move(host_call)) {
   call_.keep_parts(c.size);
   if (creation_) place.push_back(this);
@@ -163,7 +159,7 @@ int post_task(Communicator& c, const collectives::Call& call, const char* functi
   // An empty call is issued on no rank, whatever types the ranks pass: bytes are 0 on all of them (law 1).
   const bool young = is_being_created(c);
   if (!young && !c.team) return form.at_host(call.collective, Reason::communicator);  // it has just turned out
-  if (!young && is_empty(call) && !checks(c) && !broken_off(c)) return form.done(MPI_SUCCESS);
+  if (!young && !call.does_anything() && !checks(c) && !broken_off(c)) return form.done(MPI_SUCCESS);
   return posting(c, function, [&] {
     return make_task(c, counted, false, form.request, function, call, std::move(buffers),
                      young ? form.host_call.kept() : nullptr);
@@ -175,7 +171,7 @@ int post_task(Communicator& c, const collectives::Call& call, const char* functi
               std::unique_ptr<StagingBuffers> buffers, const Persistent& form, const collectives::Call& counted) {
   return posting(c, function, [&]() -> int {
     c.leaving.settle();
-    const bool moves = !is_empty(call);
+    const bool moves = call.does_anything();
     const auto rows = moves ? c.chooser->rows_for(call) : choosing::Chooser::Rows{};
     context::TaskQueue* const queue = rows.row || !moves ? c.team->contexts().reserve() : nullptr;
     if (!queue) return form.at_host(call.collective, Reason::memory);
