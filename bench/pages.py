@@ -179,6 +179,19 @@ def tokens(name: str) -> list[str]:
     ]
 
 
+def sums(name: str) -> list[str]:
+    """The table of JAX's psum."""
+    rows = [
+        [str(row["ranks"]), size(row["bytes"]), *(three(row[way]) for way in ("gloo", "mpi", "nearfield"))]
+        for row in load(name)
+    ]
+    return [
+        *table(["processes", "bytes of each", "gloo, us", "MPI, us", "MPI with Nearfield, us"], rows),
+        "",
+        *source([name]),
+    ]
+
+
 def objects(name: str) -> list[str]:
     """The table of nearfield.mpi4py, under Nearfield."""
     found = [row for row in load(name) if row["mode"] == "nearfield"]
@@ -406,19 +419,20 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
         [("2 ranks", cells, "windows-2-ranks"), ("8 ranks on 2 CPUs", cells, "windows-8-ranks")],
     ),
     "pytorch": (
-        "PyTorch",
-        "We measured `torch.distributed` of PyTorch 1.13 with Nearfield and with gloo, in turns.",
+        "PyTorch and JAX",
+        "We measured `torch.distributed` of PyTorch 1.13 with Nearfield and with gloo, in turns, and `psum` of JAX 0.10 with MPICH.",
         [
             ("Zen 4", torch, "torch-zen4"),
             ("Xeon", torch, "torch-xeon-2-ranks"),
             ("vLLM's workers, 2 CPUs", tokens, "tokens-zen4"),
+            ("JAX, 2 CPUs", sums, "jax-xeon"),
         ],
     ),
     "start": (
         "Start of a job",
         "A job calls MPI_Init, MPI_Allreduce with one integer, and MPI_Finalize. The times are those of the whole command, `nearfield run` "
         "included, with quartiles. If there are five or eight ranks, they share the two CPUs.",
-        [("Zen 4", starts, "start-zen4"), ("Zen 3", starts, "start-zen3")],
+        [("Zen 4", starts, "start-zen4"), ("Zen 3", starts, "start-zen3"), ("Xeon", starts, "start-xeon")],
     ),
     "objects": (
         "Python objects",

@@ -188,7 +188,8 @@ Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) 
   piece("message queue", Component::control, "rank", sizeof(messages::MessageMailbox::cell), 1);
   piece("rest of the mailbox", Component::control, "rank",
         sizeof(messages::MessageMailbox) - sizeof(messages::MessageMailbox::cell), 1);
-  piece("records of transfers", Component::control, "rank", messages::transfers_at_once * sizeof(messages::Transfer), 1);
+  piece("records of transfers", Component::control, "rank", messages::transfers_at_once * sizeof(messages::Transfer),
+        1);
   piece("control block of a window", Component::control, "window",
         creation::block_bytes(false, 0) + windows::words_bytes(shape.size), asked.has("windows"));
   return all;
