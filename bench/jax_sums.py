@@ -2,16 +2,18 @@
 
     python bench/jax_sums.py [--ranks 2] [--host mpich] [--passes 3] [--json FILE]
 
-The Python needs JAX (NEARFIELD_JAX_PYTHON, docs/user/jax.md). MPI is called through MPItrampoline, with the wrapper that MPITRAMPOLINE_LIB
-names, or one that is built here (bench/jax_wrapper.py). Jobs of the three ways alternate. Each job first checks what psum, psum_scatter,
-all_gather, all_to_all and ppermute return. A row: microseconds of a jitted psum of float32, by bytes of one process.
+The Python needs JAX (NEARFIELD_JAX_PYTHON, docs/user/jax.md). MPI is called through MPItrampoline and a wrapper that is built here
+(bench/jax_wrapper.py). Jobs of the three ways alternate. Each job first checks what psum, psum_scatter, all_gather, all_to_all and
+ppermute return. A row: microseconds of a jitted psum of float32, by bytes of one process.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
+import re
 import socket
 import statistics
 import subprocess
@@ -90,21 +92,18 @@ for length in map(int, sys.argv[3:]):
 """
 
 
+@functools.cache
 def python_with_jax() -> str | None:
     """A Python that has JAX: NEARFIELD_JAX_PYTHON, or this one. None: there is none."""
+    asked = ["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('jax') is None)"]
     for python in (os.environ.get("NEARFIELD_JAX_PYTHON"), sys.executable):
-        if (
-            python
-            and subprocess.run([python, "-c", "import jax"], capture_output=True, timeout=120).returncode == 0
-        ):
+        if python and Path(python).exists() and subprocess.run([python, *asked], timeout=120).returncode == 0:
             return python
     return None
 
 
 def wrapper_for(host: Host, python: str, directory: Path) -> Path:
-    """The wrapper that MPITRAMPOLINE_LIB names, or one that is built in `directory`."""
-    if named := os.environ.get("MPITRAMPOLINE_LIB"):
-        return Path(named)
+    """Builds the wrapper in `directory`, for the table in that Python's jaxlib."""
     where = subprocess.run(
         [python, "-c", "import jaxlib; print(jaxlib.__path__[0])"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -127,7 +126,8 @@ def run_job(host: Host, python: str, wrapper: Path, way: str, ranks: int, sizes:
     job = subprocess.run(words, env=env, capture_output=True, text=True, timeout=LIMIT)
     if job.returncode:
         raise ValueError(f"the job by {way} with {ranks} ranks has failed:\n{job.stdout}{job.stderr}")
-    if way == "nearfield" and "allreduce" not in job.stderr:
+    # Calls, and bytes of those that Nearfield served.
+    if way == "nearfield" and not re.search(r"^ +allreduce +[1-9]\d* +[1-9]", job.stderr, re.MULTILINE):
         raise ValueError(f"Nearfield served no allreduce:\n{job.stderr}")
     return [json.loads(line) for line in job.stdout.splitlines() if line.startswith('{"bytes"')]
 

@@ -508,7 +508,7 @@ def summary() -> list[str]:
                     continue
                 (label, bytes), worst = max(ratios.items(), key=lambda item: item[1])
                 machine = SOURCES["files"][file]["machine"]
-                shown = {"zen4": "Zen 4", "zen5": "Zen 5"}.get(machine, "Xeon")
+                shown = {"zen4": "Zen 4", "zen5": "Zen 5", "xeon": "Xeon, 16 CPUs"}.get(machine, "Xeon")
                 loop = " (IMB's loop)" if all("IMB" in label for label, _ in ratios) else ""
                 above = sum(ratio > WORSE for ratio in ratios.values())
                 rows.append([

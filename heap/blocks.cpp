@@ -204,8 +204,11 @@ bool Blocks::place(const nearfield_heap_placement& placement) {
 void Blocks::give_back(std::uint32_t at, std::uint32_t pages) {
   const std::size_t begin = std::size_t(at) * page, bytes = std::size_t(pages) * page;
   if (!punch(begin, bytes)) return;
-  for (std::size_t e = begin / extent; e * extent < begin + bytes; ++e)
-    given_back_ += std::exchange(extent_[e], {}).huge == Extent::made;
+  for (std::size_t e = begin / extent; e * extent < begin + bytes; ++e) {  // `foreign` stays: other blocks' pages count
+    given_back_ += extent_[e].huge == Extent::made;
+    extent_[e].huge = Extent::no;
+    extent_[e].uses = 0;
+  }
   unlink(at);
   while (at > 0 && entry_[at - 1].free_run && entry_[at - entry_[at - 1].pages].state == clean) {
     at -= entry_[at - 1].pages;

@@ -131,7 +131,7 @@ class Blocks {
   Entry* entry_ = nullptr;
   struct Extent {
     enum : std::uint8_t { no, made, refused } huge;  // refused: MADV_COLLAPSE of a range with this extent failed
-    std::uint8_t uses;                               // notes that peers have used it (note_use)
+    std::uint8_t uses;                               // number of uses by peers that note_use() has counted
     std::uint16_t foreign;                           // number of its pages that are the program's
   };
   Extent* extent_ = nullptr;

@@ -40,7 +40,7 @@ void read_settings() {
   heap.asked = true;
   heap.collapsing.begin(nanoseconds());
   const char* const text = std::getenv(early::heap.variable);
-  heap.off = (text && !std::strcmp(text, "off")) || !serves_this_process();
+  heap.off = (text && *text ? !std::strcmp(text, "off") : early::is_off("NEARFIELD")) || !serves_this_process();
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
   // Every rank maps every other's heap: those of two ranks for each CPU must fit into a quarter of the address space.
   const std::size_t ranks = std::max<std::size_t>(64, 2 * std::size_t(sysconf(_SC_NPROCESSORS_ONLN)));

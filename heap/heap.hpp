@@ -111,7 +111,7 @@ struct Heap {
   bool retiring = false;                   // the fork retires the current region
   sigset_t signals_before = {};            // blocked signals: no handler forks before this fork is over
   void* mark = nullptr;                    // our mapping of the child's mark
-  enum { no, yes, in_child } retire = no;  // to be done by the call that the fork's signal handler has interrupted
+  enum { no, yes, in_child } retire = no;  // what the interrupted call has to do at its end: a handler has forked in it
 
   Children children[most_children] = {};
   int children_count = 0;

@@ -26,7 +26,7 @@ class Tuned {
   // An Error names a cell that cannot be understood, and what there is instead.
   static Result<Tuned> read(const std::string& path);
 
-  // Fills in the rows of the number of ranks nearest to `size`, where one is within a factor of 1.5.
+  // Fills in the rows found with the number of ranks nearest to `size`, if that is within a factor of 1.5 of it.
   void fill_in(int size, std::uint8_t (&rows)[collectives::collective_count][64][2]) const;
 
  private:

@@ -64,7 +64,7 @@ struct Operation {
   // One member gives or gets all data, and the others need not wait for each other.
   constexpr bool rooted() const { return gives.who == Who::root || gets.who == Who::root; }
   constexpr bool reduces() const { return combines != Combines::none; }
-  // A result for each member, of the operands before it.
+  // A result for each member: of the operands of the members before it, and in a scan of its own, too.
   constexpr bool scans() const { return combines == Combines::up_to_own || combines == Combines::before_own; }
   // Moves no data, so that a call of no bytes still has to run.
   constexpr bool moves_nothing() const { return gives.who == Who::nobody && gets.who == Who::nobody; }

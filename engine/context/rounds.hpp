@@ -34,7 +34,7 @@ class SpanBuffers final : memory::CopyBuffers::Holder {
   SpanBuffers(const ContextMembers& members, const Ticks& ticks) : members_(members), ticks_(ticks) {}
   ~SpanBuffers();  // pre: no member reads them any more, since all have closed the team, or it was never created
   SpanBuffers(const SpanBuffers&) = delete;
-  // Returns the offset of a buffer for `tick`; 0: less than half of the span is free.
+  // Returns the offset of a buffer for `tick`; 0: less than half of the span is free, or there is no memory.
   std::size_t take(std::uint64_t tick, std::size_t bytes);
 
  private:

@@ -127,7 +127,7 @@ struct alignas(64) CopyBuffer {
   Atomic<std::uint64_t> next;      // sender: names the buffer behind this one, 0: not yet
   std::uint32_t drain;             // sender, before it is announced: kind of loads that empties it (copying::Store)
   std::uint32_t sample;            // sender, before it is announced: 1: the receiver reports the ticks of emptying it
-  Atomic<std::uint32_t> released;  // who has read it last: 1: its owner may take it again
+  Atomic<std::uint32_t> released;  // who has read it last, or a sender that recalls it: 1: its owner may take it again
   std::uint32_t stays;             // owner, when it takes it: 1: who has read it releases it at once
   std::uint32_t returning;         // sender, when it takes it: 1: it had held it (held_buffers.hpp)
   alignas(64) std::byte data[];    // sender, published by filled

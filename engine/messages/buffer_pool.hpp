@@ -57,7 +57,7 @@ class BufferPool {
   Mailboxes& mailboxes_;
   memory::CopyBuffers& buffers_;
   std::vector<HeldBuffers> held_;     // per member
-  const std::uint64_t most_held_;     // bytes held of a member's, at most
+  const std::uint64_t most_held_;     // bytes of buffers that are held of one member, at most
   unsigned own_held_ = 0;             // number of our own buffers in held_
   std::vector<std::uint64_t> taken_;  // a ring: our buffers that are not back, the oldest first
   std::size_t taken_begin_ = 0, taken_end_ = 0;

@@ -78,7 +78,7 @@ class Channels {
   };
   static constexpr std::uint32_t quiet_polls = 4096;  // without a message, before a ring counts as silent
   static constexpr std::uint32_t now_and_then = 64;
-  static constexpr std::uint32_t review = 1024;    // polls from one search for rings that are silent now to the next
+  static constexpr std::uint32_t review = 1024;    // polls between two searches for rings that have become silent
   static constexpr std::size_t always_polled = 4;  // so few rings never count as silent: they cost nothing to look at
   static constexpr int in_one_poll = 16;           // records of one ring, or of the queue: the others get their turn
 

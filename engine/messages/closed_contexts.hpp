@@ -38,7 +38,7 @@ class ClosedContexts {
       if (contains(request.envelope.context)) end(request);
   }
   bool contains(std::uint64_t context) const { return std::ranges::find(contexts_, context) != contexts_.end(); }
-  // Adds a partitioned message. It has a context of its own, closed with that of its family (partitions.hpp).
+  // Adds a partitioned message. Its context is closed when PartitionedPair::family is (partitions.hpp).
   void enter(Link& partitioned);
 
  private:

@@ -5,7 +5,7 @@
 // and received in the order in which they are listed; where partners list each other in fitting orders (rotated ones in
 // an all-to-all, engine/orders), each has a partner of its own at each step.
 //
-//   all sends are short   send each at once, as a rule; then post all receives; then start the sends that had no room
+//   all sends are short   send each at once; all have left: receive one by one; else post all receives, start the rest
 //   else                  post all receives, then start all sends; then wait for all, receives first
 //   to overlap            the same, but return before the wait; polls of the messenger progress them
 //
@@ -63,7 +63,7 @@ struct EdgeError {
 
 class Edges {
  public:
-  // pre: what `partners` refers to outlives the call, or, where it overlaps others, its start.
+  // pre: what `partners` refers to exists during run(), during each start() and refuse(); the messenger throughout.
   explicit Edges(const Partners& partners) : partners_(partners) {}
   Edges(const Edges&) = delete;
 

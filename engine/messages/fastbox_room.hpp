@@ -1,4 +1,4 @@
-// Sizes of fastboxes: all that one rank makes have about 4 MiB, however many members there are.
+// Sizes of fastboxes: all that one rank makes have 4 MiB together at most, however many members there are.
 #pragma once
 #include <algorithm>
 #include <bit>

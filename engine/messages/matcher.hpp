@@ -73,7 +73,7 @@ class Matcher {
   };
   static Arrived read(int member, std::uint64_t word, const Record& record);
   static Arrived arrived(UnexpectedMessage& message);
-  // One in so many of these receives polls everything instead, since other members may wait for us.
+  // One in so many receives that take the next record of a ring polls everything instead, since others may wait for us.
   static constexpr unsigned straight_at_a_time = 64;
   bool receive_next(Request& receive, Guard& guard);
   UnexpectedMessage* allocate();  // nullptr without memory

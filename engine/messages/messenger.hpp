@@ -98,7 +98,7 @@ class Messenger final : public waiting::Source {
   void poll_surely();    // also if another thread has the lock, for which it waits
   // Whether something of ours needs us to poll.
   bool busy() override;
-  // A thread that is awake again may leave another one in the host.
+  // A thread that is awake again names the progress thread's word if another thread is still in the host.
   void asleep_on(waiting::WakeWord* word) override {
     mailboxes_.asleep_on(word ? word : rung_in_host_.load(std::memory_order_relaxed));
   }

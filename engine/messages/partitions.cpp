@@ -156,6 +156,9 @@ void PartitionedSend::abandon() {
 PartitionedReceive::~PartitionedReceive() { abandon(); }
 
 void PartitionedReceive::start() {
+  // The last start has ended without its data.
+  if (board_ && open_.load(std::memory_order_relaxed) && !through_.load(std::memory_order_relaxed))
+    pair_.messenger.count_watchers(-1);
   given_up_.store(false, std::memory_order_relaxed);
   open_.store(false, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);

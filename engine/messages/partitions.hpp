@@ -30,8 +30,8 @@ struct PartitionsOfSender {
   std::uint64_t board;  // offset in its segment, 0: none
 };
 
-// The partner, and the envelopes' `source` and `context`, which is closed with the context `family`
-// (closed_contexts.hpp).
+// The partner; the envelopes' `source` and `context`; and `family`, one context for all pairs of a communicator: when
+// it is closed, so is `context` (closed_contexts.hpp).
 struct PartitionedPair {
   Messenger& messenger;
   int member;

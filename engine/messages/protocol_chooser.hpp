@@ -28,7 +28,7 @@ using ByMessageLength = tuning::ByLength<Cell, 12, 20>;
 
 // Number of messages that go through copy buffers without asking, once these have won, before one asks again.
 inline constexpr unsigned unasked = 64;
-// Messages under way at once that are timed together, at most.
+// Messages that a timed burst has at most.
 inline constexpr unsigned longest_burst = 128;
 
 class ProtocolChooser {
@@ -125,8 +125,8 @@ class ProtocolChooser {
     const State* const ways;
     tuning::Selector selector;
     std::uint64_t calls = 0;
-    unsigned stands_for = 1;                // messages for which the next one is counted, since some did not ask
-    std::uint64_t accepted = 0, began = 0;  // when the first message of the burst was, and was first copied; ns
+    unsigned stands_for = 1;                // what the next message adds to `calls`: those before it did not ask
+    std::uint64_t accepted = 0, began = 0;  // ns: when the burst's first message was accepted, and when copied
     std::uint64_t asked = 0;                // what messages have waited for answers so far, ns
     unsigned open = 0;                      // messages under way
     unsigned burst = 0;                     // messages of the burst so far

@@ -77,7 +77,7 @@ struct Protocols {
   std::vector<List> waiting_;  // per member: sends that wait for room, in order
   bool try_to_cancel(Request& send);
   std::size_t waiting_for_room_ = 0;
-  bool cancels_due_ = false;  // of sends that are to be cancelled
+  bool cancels_due_ = false;  // some sends have to be cancelled later (Course::to_cancel)
 };
 
 }  // namespace nearfield::messages

@@ -152,8 +152,8 @@ struct Course {
   std::uint64_t received = 0;      // bytes, after completion
   std::uint64_t total = 0;         // receiver: bytes that the sender sends
   std::optional<int> promised;     // receive: only messages with that tag may have it (elsewhere.cpp)
-  Elsewhere* elsewhere = nullptr;  // where it is posted as well, from Matcher::take_out on
-  Link under_way;                  // in the list of transfers, or of sends that wait for room
+  Elsewhere* elsewhere = nullptr;  // the other library while it is posted there as well (set in Matcher::take_out)
+  Link under_way;                  // in a list: of sends that wait for room, of offered ones, or of InProgress
   bool alone() const { return under_way.next == under_way.previous; }  // nothing else is in that list
   Offered offered;
   std::variant<std::monostate, InBuffers, InBlocks> part;

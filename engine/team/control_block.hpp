@@ -1,7 +1,7 @@
 // Shared words of a team's members, and their writers. Those of one context are in engine/context/control_block.hpp.
 //
-// Every member owns one MemberBlock in its segment and touches it first; in the first member's allocation a LeaderBlock
-// follows. Positions are offsets into segments, never pointers.
+// Every member owns a MemberControlBlock in its segment and touches it first; the first member's allocation also holds
+// the Plan (creation/create.cpp). Positions are offsets into segments, never pointers.
 #pragma once
 #include <cstddef>
 #include <cstdint>

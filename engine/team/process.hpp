@@ -50,7 +50,7 @@ class Process {
   memory::Placer& placer() { return placer_; }
   const machine::Cpus& cpus() const { return cpus_; }
   std::uint64_t node_id() const { return node_id_; }
-  int shared_cache() const { return shared_cache_; }          // machine::Caches::shared_by our CPUs
+  int shared_cache() const { return shared_cache_; }          // machine::Caches::shared_by() of our CPUs
   int shared_package() const { return shared_package_; }      // machine::shared_package
   int scheduling_group() const { return scheduling_group_; }  // machine::scheduling_group
   const Machine& machine() const { return machine_; }

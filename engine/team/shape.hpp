@@ -18,7 +18,7 @@ struct Shape {
   int group = 0;                        // consecutive ranks that share a last-level cache; 0: unknown
   int package = 0;                      // consecutive ranks that share a package; 0: unknown
   Machine machine;
-  PairStates states{};  // in which figures are known; members may be in another: virtual CPUs move
+  PairStates states{};  // all states with known figures: members may come into another, since virtual CPUs move
   Tree tree{size, group, package};
   bool oversubscribed() const { return ranks_per_cpu > 1; }
   // True if so many ranks share a CPU that members sleep at once, unless yields let all others run.

@@ -36,7 +36,7 @@ struct TeamState {
 // Whom a team serves.
 struct TeamUser {
   virtual bool abandoned() const = 0;  // called in long waits; true: the wait is to end
-  virtual void left() = 0;             // called when the last operation is complete that has outlived orphan()
+  virtual void left() = 0;             // called when the last operation that was under way at orphan() is complete
 
  protected:
   ~TeamUser() = default;
@@ -62,14 +62,14 @@ inline Break kind_of(const std::exception& broken) {
   return dynamic_cast<const UnequalLengths*>(&broken) ? Break::by_lengths : Break::by_failure;
 }
 
-// No member has done anything: all callers fall back to the host.
+// No member has done anything: all callers turn to the host, or do the call by pieces (choosing/queued_call.hpp).
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 // Communication among the members of a communicator while they prepare to share memory. Every member calls the same
-// functions in the same order. The shim implements it by the host or by an existing team, the engine's tests by a
-// shared page.
+// functions in the same order. The shim implements it by the host or by an existing team, the C API by a function of
+// the program, the engine's tests by a shared page.
 struct Bootstrap {
   virtual ~Bootstrap() = default;
   virtual bool allgather(const void* mine, void* all, std::size_t bytes) = 0;

@@ -20,8 +20,8 @@ class Contention {
  public:
   // All in nanoseconds.
   static constexpr std::uint64_t interrupted = 50'000;  // the shortest gap in a spin that counts as an interruption
-  static constexpr std::uint64_t delayed = 50'000;      // delay between questions that kernel threads cause
-  static constexpr std::uint64_t wake = 100'000;        // delay of a sleep that an idle CPU causes
+  static constexpr std::uint64_t delayed = 50'000;      // run delay that kernel threads cause between two questions
+  static constexpr std::uint64_t wake = 100'000;        // run delay that a sleep adds, since an idle CPU has to wake up
   static constexpr std::uint64_t part = 16;             // 1 / part of the time that has passed has to be delay
   static constexpr std::uint64_t first_hold = 4'000'000, longest_hold = 256'000'000;
   static constexpr std::uint64_t forgotten = 1'000'000'000;      // without contention; then `hold` is first_hold

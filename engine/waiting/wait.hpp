@@ -30,7 +30,7 @@ namespace nearfield::waiting {
 
 // Longest sleep, in ns, while this rank may be needed by something that does not ring it, such as the host.
 inline constexpr std::uint64_t short_nap = 100'000;
-// Longest sleep while a source is busy, whose peers ring this rank as a rule, after `idle` ns without progress.
+// Longest sleep after `idle` ns without progress, while a source is busy: its peers ring this rank as a rule.
 inline constexpr std::uint64_t nap_in_vain(std::uint64_t idle) {
   return std::clamp<std::uint64_t>(idle / 64, short_nap, 2'000'000);
 }

@@ -238,4 +238,24 @@ TEST(Foreign, ThreadsMayDoItAtTheSameTime) {
   EXPECT_FALSE(nearfield::heap::heap.foreign);
 }
 
+TEST(Foreign, PagesStayForeignWhenNeighboursAreGivenBack) {
+  // Neighbours share extents of 2 MiB, and half of the blocks are more than the heap keeps.
+  constexpr std::size_t blocks = 1000, bytes = 150 * page;
+  std::vector<char*> all(blocks);
+  for (char*& each : all) each = static_cast<char*>(std::aligned_alloc(page, bytes));
+  for (std::size_t i = 0; i < blocks; i += 2) {
+    ASSERT_TRUE(nearfield_heap_contains(all[i], page));
+    ASSERT_EQ(mmap(all[i], page, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), all[i]);
+    std::memset(all[i] + page, 'a', page);
+  }
+  for (std::size_t i = 1; i < blocks; i += 2) {
+    std::memset(all[i], 'b', page);
+    std::free(all[i]);
+  }
+  for (std::size_t i = 0; i < blocks; i += 2) {
+    EXPECT_FALSE(nearfield_heap_contains(all[i], page)) << i;
+    std::free(all[i]);
+  }
+}
+
 }  // namespace

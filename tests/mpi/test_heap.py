@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, UNKNOWN, Completed, hosts, launch, python_of
+from tests.mpi.jobs import EVERYTHING, NOTHING, UNKNOWN, Completed, hosts, launch, python_of
 from tests.mpi.operations import DIRECT
 from tests.mpi.scenario_jobs import good_scenarios, run_scenarios
 from tests.selection import per_change
@@ -46,6 +46,21 @@ def test_it_decides_whether_ordinary_arrays_are_reached(heap: str) -> None:
     assert job.returncode == 0, job.text[-3000:]
     assert job.stdout.count("200000.0") == 2
     assert ("direct" in job.stdout) == (heap == "shared"), job.stdout
+
+
+@pytest.mark.parametrize(
+    "env, served",
+    [
+        ({}, 1),
+        ({"NEARFIELD": "off"}, 0),
+        ({"NEARFIELD": "off", "NEARFIELD_HEAP": "shared"}, 1),
+        ({"NEARFIELD_HEAP": "off"}, 0),
+    ],
+)
+def test_what_switches_the_heap_off(env: dict[str, str], served: int) -> None:
+    program = "import ctypes; b = bytearray(1 << 20); print('serves', int(bool(ctypes.CDLL(None).nearfield_heap_serves())))"
+    job = launch("mpich", 1, [python_of("mpich"), "-c", program], env=env, served=NOTHING)
+    assert f"serves {served}" in job.stdout, job.text
 
 
 def test_multiprocessing_in_ranks() -> None:

@@ -40,6 +40,11 @@ def test_buffers_of_sessions(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_buffered_sends_find_room_while_a_thread_polls(host: str) -> None:
+    good_scenarios(host, 2, "messages_buffered_beside_polls", threads=True)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_a_program_that_waits_for_nothing_ends(host: str) -> None:
     good_scenarios(host, 3, "messages_unattended", "messages_never_received")
 

@@ -63,11 +63,16 @@ void AsyncCreation::begin(Communicator& state) {
   try {
     std::shared_ptr<AsyncCreation> async_creation(new AsyncCreation(state));
     state.async_creation = async_creation;
-    begun_.fetch_add(1, std::memory_order_relaxed);
     bool ended = false;
     {
       const std::lock_guard lock(the_runner->mutex());
-      the_runner->start(*async_creation);
+      begun_.fetch_add(1, std::memory_order_relaxed);
+      try {
+        the_runner->start(*async_creation);
+      } catch (const OutOfMemory&) {
+        begun_.fetch_sub(1, std::memory_order_relaxed);
+        throw;
+      }
       ended = !async_creation->fiber;
     }
     if (ended) async_creation->afterwards();

@@ -65,7 +65,7 @@ struct Communicator final : team::TeamUser {
   team::Team* near_team() const { return team ? team.get() : hierarchy ? hierarchy->team() : nullptr; }
   // Returns the facts that route() gets (collectives/engine/route.hpp). `asks_reach`: also which ranks messages reach.
   CommunicatorFacts facts(bool asks_reach);
-  bool enabled = true;  // hint `nearfield`: collectives
+  bool enabled = true;  // false: the hint `nearfield` is off, or a member lacked memory in a call (carry.hpp)
   bool team_tried = false;
   std::uint32_t deferred = 0;  // number of next collective calls that the host serves; equal on all ranks
   std::shared_ptr<AsyncCreation> async_creation;  // set if its first collective call must not wait (async_creation.hpp)

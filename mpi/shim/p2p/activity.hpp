@@ -19,7 +19,8 @@ class Message final : public Activity {
   void cancel() override;
   void abandon() override;
   bool involves(int member) const override {
-    return request.member == member || request.member < 0 || (other && other->member == member);
+    return (!request.complete() && (request.member == member || request.member < 0)) ||
+           (other && !other->complete() && other->member == member);
   }
   bool from_anybody() const override { return !request.is_send && request.member < 0 && !other; }
   // Unmatched receives are not owed: a program that frees one does not need it.

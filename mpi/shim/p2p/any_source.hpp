@@ -66,7 +66,7 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   friend void post_any_source_before(const Communicator& c, int tag);
   friend void forget_any_source(MPI_Comm comm);
   enum class State : std::uint8_t { here, posted, cancelling, matched, done, cancelled };
-  enum class Look : std::uint8_t { nothing, moved, through };  // moved: a message was found; through: matched before
+  enum class Look : std::uint8_t { nothing, moved, through };  // moved: a message was found; through: it has one
   Look look();                                                 // probes the host for this request and those before it
   void post_there();
   void leave();

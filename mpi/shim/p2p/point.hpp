@@ -98,7 +98,7 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
 }
 
 // Buffered sends (buffered.cpp). Returns an error class.
-// Uses the buffer of `comm`, which may be freed, or that of the process.
+// Uses the buffer attached to `comm` (which the program may have freed), to its session, or to the process.
 int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data);
 
 bool buffered_are_outstanding();
@@ -110,7 +110,7 @@ Origin origin_of_session(MPI_Session session);
 void set_origin(MPI_Comm comm, Origin origin);
 Origin origin_of_group(MPI_Group group);  // (sessions.cpp)
 void end_origin(Origin origin);
-void forget_any_source(MPI_Comm comm);  // called when the program frees it
+void forget_any_source(MPI_Comm comm);  // called when the program frees the communicator
 
 // State of progress_others(), which is called after a test or probe that found nothing. It progresses the host, and it
 // yields, since programs poll in loops: in one of four calls if ranks share our CPU, otherwise in one of a thousand,

@@ -47,15 +47,13 @@ MPI_Message keep_matched(messages::UnexpectedMessage* early, MPI_Comm comm) {
   return handle_of(matched);
 }
 
-Matched take_matched(MPI_Message message) {
+void take_matched(MPI_Message message) {
   Matched* const matched = own_message(message);
-  const Matched copy = *matched;
   {
     const std::lock_guard lock(matched_table().mutex);
     matched_table().by_index.erase(matched->index);
   }
   delete matched;
-  return copy;
 }
 
 bool probe_once(const Communicator& c, int source, int tag, bool take, messages::Messenger::Found& found) {
@@ -114,22 +112,27 @@ int receive_matched(void* buffer, N count, MPI_Datatype type, MPI_Message* messa
   }
   TypedData typed(buffer, count, type);
   if (!typed.good) return raise_code(own_message(*message)->comm, count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
-  const Matched matched = take_matched(*message);
-  *message = host.message_null;
+  const Matched matched = *own_message(*message);
+  const auto take = [&] {  // once there is memory for the rest: until then the program still has the message
+    take_matched(*message);
+    *message = host.message_null;
+  };
   return guarded(matched.comm, function, [&]() -> int {
     auto packed = packed_copy(typed, buffer, count, type, matched.comm, true);  // the communicator may be freed
     if constexpr (later) {
-      auto message = std::make_unique<Message>(matched.comm);
-      Message& m = *message;
+      auto fresh = std::make_unique<Message>(matched.comm);
+      Message& m = *fresh;
       m.packed = std::move(packed);
       m.layout = std::move(typed.layout);
       m.request.is_send = false;
       m.request.data = typed.data;
       m.request.member = matched.early->member;
-      *last = under_way(matched.comm, std::move(message));
+      *last = under_way(matched.comm, std::move(fresh));
+      take();
       the_messenger->start_matched(m.request, *matched.early);
       return MPI_SUCCESS;
     } else {
+      take();
       messages::Request r;
       r.data = typed.data;
       r.member = matched.early->member;

@@ -11,7 +11,7 @@
 namespace nearfield::mpi {
 namespace combined {
 
-// Return whether a rank is on this node; one of two on another. False for ranks that do not exist. pre: several nodes.
+// near(): is a rank on this node? far(): is one of two on another? No for ranks that do not exist. pre: several nodes.
 inline bool near(const Communicator& c, int rank) {
   return rank >= 0 && rank < c.size && c.members[std::size_t(rank)] >= 0;
 }

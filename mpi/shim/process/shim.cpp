@@ -113,7 +113,8 @@ void end_of_program() {
 // The kernel registers a process with one thread at once. With several it waits for all processors: 9 ms (Xeon).
 void register_for_barriers_at_once() {
   struct stat threads;  // of the directory: it has two links, and one for each thread
-  if (stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3) windows::register_for_barriers();
+  if (!early::is_off("NEARFIELD") && stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3)
+    windows::register_for_barriers();
 }
 
 template <class Call>

@@ -14,7 +14,7 @@
 //   in a poll of ours      nothing: the wait or the test that polls the host yields itself
 //
 // After MPI_Init a nap lasts a 64th of the time that the call has waited, so that it delays the call by little: at most
-// 2 ms in calls of the latter kind, 0.2 ms in others.
+// 2 ms in calls that move no data of the program's while the host does not need this rank, 0.2 ms in others.
 #pragma once
 #include "mpi/shim/process/threads/inside.hpp"
 

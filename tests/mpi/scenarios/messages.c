@@ -121,3 +121,55 @@ SCENARIO(messages_ahead) {
   if (rank == 1) MPI_Send(&answer, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
   else MPI_Recv(&answer, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
+
+/* MPI_Bsend finds its buffer free as soon as the receiver has what was in it, while another thread polls. The receiver
+ * tells that by memory, so that nothing but MPI_Bsend learns of the end of the message. */
+static void* poll_for_nothing(void* unused) {
+  int done = 0, in;
+  MPI_Request request;
+  MPI_Irecv(&in, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, &request);
+  while (!done) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  (void)unused;
+  return NULL;
+}
+SCENARIO(messages_buffered_beside_polls) {
+  enum { n = 1 << 18, rounds = 500 };
+  int provided, unit;
+  MPI_Query_thread(&provided);
+  REQUIRE(provided == MPI_THREAD_MULTIPLE, "threads are needed");
+  char *const data = calloc(1, n), *const room = malloc(n + MPI_BSEND_OVERHEAD);
+  int* received;
+  MPI_Aint bytes;
+  MPI_Win win;
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Win_allocate_shared(rank ? 0 : sizeof *received, 1, MPI_INFO_NULL, comm, &received, &win);
+  MPI_Win_shared_query(win, 0, &bytes, &unit, &received);
+  if (rank == 0) *received = 0;
+  MPI_Barrier(comm);
+  if (rank == 0) {
+    void* detached;
+    int length;
+    pthread_t other;
+    MPI_Buffer_attach(room, n + MPI_BSEND_OVERHEAD);
+    pthread_create(&other, NULL, poll_for_nothing, NULL);
+    for (int i = 0; i < rounds; ++i) {
+      while (__atomic_load_n(received, __ATOMIC_ACQUIRE) < i) usleep(0);
+      CHECK(MPI_Bsend(data, n, MPI_CHAR, 1, 0, comm) == MPI_SUCCESS);
+    }
+    pthread_join(other, NULL);
+    MPI_Buffer_detach(&detached, &length);
+    CHECK(detached == room);
+  } else if (rank == 1) {
+    for (int i = 0; i < rounds; ++i) {
+      MPI_Recv(data, n, MPI_CHAR, 0, 0, comm, MPI_STATUS_IGNORE);
+      __atomic_store_n(received, i + 1, __ATOMIC_RELEASE);
+    }
+    MPI_Send(&rank, 1, MPI_INT, 0, 9, MPI_COMM_WORLD);
+  }
+  MPI_Win_free(&win);
+  MPI_Comm_free(&comm);
+  free(data);
+  free(room);
+}

@@ -121,7 +121,7 @@ int with_memory(Communicator& c, const char* function, Body body) {
   }
 }
 
-// Begins a call that `team` serves; `compares`: the plan's check may compare it. Returns whether it does anything.
+// Begins a call that `team` serves; `compares`: ranks compare it if the plan says so. Returns Call::does_anything().
 inline bool enter(team::Team* team, const collectives::Call& call, bool compares) {
   if (team && team->broken_off()) [[unlikely]]
     team->report_break("about to go on, " + collectives::describe_call(collectives::pack(call)));

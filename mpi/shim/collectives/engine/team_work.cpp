@@ -173,7 +173,8 @@ int post_task(Communicator& c, const collectives::Call& call, const char* functi
     c.leaving.settle();
     const bool moves = call.does_anything();
     const auto rows = moves ? c.chooser->rows_for(call) : choosing::Chooser::Rows{};
-    context::TaskQueue* const queue = rows.row || !moves ? c.team->contexts().reserve() : nullptr;
+    if (moves && !rows.row) return form.at_host(call.collective, Reason::algorithm);
+    context::TaskQueue* const queue = c.team->contexts().reserve();
     if (!queue) return form.at_host(call.collective, Reason::memory);
     return make_task(c, counted, true, form.request, function, call, std::move(buffers), TeamWork::Plan{rows, *queue});
   });

@@ -50,7 +50,7 @@ class TeamWork final : AsyncCreation::Deferred {
   int issue();
   void go(team::Team* team) override;
 
-  Communicator& c_;  // valid as long as the call is queued, or a user of the team
+  Communicator& c_;  // valid while the call is queued, and from join() on, which keeps it for us
   const char* const function_;
   choosing::QueuedCall call_;
   std::unique_ptr<StagingBuffers> buffers_;
