@@ -150,6 +150,7 @@ OF_APPLICATIONS = [
     "applications-zen4-2-ranks",
     "applications-zen4-2-ranks-again",
     "applications-zen4-8-ranks",
+    "applications-xeon-2-ranks",
 ]
 
 

@@ -382,6 +382,7 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
             ("Applications, 2 ranks", applications, OF_APPLICATIONS[0]),
             ("Applications, 2 ranks, once more", applications, OF_APPLICATIONS[1]),
             ("Applications, 8 ranks on 2 CPUs", applications, OF_APPLICATIONS[2]),
+            ("Applications, 2 ranks, Xeon", applications, OF_APPLICATIONS[3]),
         ],
     ),
     "collectives": (
