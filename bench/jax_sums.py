@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench import jax_wrapper  # noqa: E402
+from bench.pythons import first_python  # noqa: E402
 from nearfield.bench import save  # noqa: E402
 from nearfield.hosts import HOSTS, Host, find_hosts, launch_command, launcher_environment  # noqa: E402
 from nearfield.libraries import command  # noqa: E402
@@ -95,11 +96,8 @@ for length in map(int, sys.argv[3:]):
 @functools.cache
 def python_with_jax() -> str | None:
     """A Python that has JAX: NEARFIELD_JAX_PYTHON, or this one. None: there is none."""
-    asked = ["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('jax') is None)"]
-    for python in (os.environ.get("NEARFIELD_JAX_PYTHON"), sys.executable):
-        if python and Path(python).exists() and subprocess.run([python, *asked], timeout=120).returncode == 0:
-            return python
-    return None
+    asked = "import importlib.util as u, sys; sys.exit(u.find_spec('jax') is None)"
+    return first_python((os.environ.get("NEARFIELD_JAX_PYTHON"), sys.executable), asked)
 
 
 def wrapper_for(host: Host, python: str, directory: Path) -> Path:

@@ -11,7 +11,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from nearfield.hosts import Host, launcher_environment
+from nearfield.hosts import Host, launcher_environment, tool_of
 
 # Parameters of a function: handles by value (C communicator, D type, O operator), pointers to handles that the call changes (c
 # communicator, r request), n an int, p a pointer that passes as it is, s a status, which nobody reads.
@@ -138,7 +138,6 @@ def build(host: Host, library: Path, directory: Path) -> Path:
     """Builds the wrapper for `host` in `directory`, for the table in `library`. Raises CalledProcessError."""
     source, wrapper = directory / "wrapper.c", directory / f"libwrapper-{host.name}.so"
     source.write_text(source_of(names_in(library)))
-    mpicc = host.mpiexec.with_name(host.mpiexec.name.replace("mpiexec", "mpicc"))
-    words = [mpicc, "-shared", "-fPIC", "-w", "-O1", source, "-o", wrapper]
+    words = [tool_of(host, "mpicc"), "-shared", "-fPIC", "-w", "-O1", source, "-o", wrapper]
     subprocess.run(words, env=launcher_environment(host, nearfield=False), check=True, timeout=120)
     return wrapper

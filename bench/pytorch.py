@@ -23,6 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bench.pythons import first_python  # noqa: E402
 from nearfield.bench import save  # noqa: E402
 from nearfield.libraries import with_nearfield  # noqa: E402
 from nearfield.tables import print_columns  # noqa: E402
@@ -39,13 +40,8 @@ Row = dict[str, Any]
 @functools.cache
 def python_with_torch() -> str | None:
     """A Python that has PyTorch with gloo: NEARFIELD_TORCH_PYTHON, this one, or the system's. None: there is none."""
-    for python in (os.environ.get("NEARFIELD_TORCH_PYTHON"), sys.executable, "/usr/bin/python3"):
-        if not python or not Path(python).exists():
-            continue
-        asked = "import torch.distributed as d; assert d.is_available() and d.is_gloo_available()"
-        if subprocess.run([python, "-c", asked], capture_output=True, timeout=120).returncode == 0:
-            return python
-    return None
+    asked = "import torch.distributed as d; assert d.is_available() and d.is_gloo_available()"
+    return first_python((os.environ.get("NEARFIELD_TORCH_PYTHON"), sys.executable, "/usr/bin/python3"), asked)
 
 
 def run_torch_bench(

@@ -22,7 +22,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from nearfield.bench import save  # noqa: E402
-from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment, parse_hosts  # noqa: E402
+from nearfield.hosts import (  # noqa: E402
+    Host,
+    find_hosts,
+    launch_command,
+    launcher_environment,
+    parse_hosts,
+    tool_of,
+)
 from nearfield.libraries import command  # noqa: E402
 from nearfield.machine import machine  # noqa: E402
 from nearfield.tables import print_columns  # noqa: E402
@@ -58,9 +65,8 @@ def compile_program(host: Host, directory: Path) -> Path:
     """The program, built by the host's own compiler wrapper."""
     source, program = directory / "start.c", directory / f"start-{host.name}"
     source.write_text(PROGRAM)
-    mpicc = host.mpiexec.with_name(host.mpiexec.name.replace("mpiexec", "mpicc"))
     env = launcher_environment(host, nearfield=False)
-    subprocess.run([mpicc, "-O2", source, "-o", program], env=env, check=True, timeout=LIMIT)
+    subprocess.run([tool_of(host, "mpicc"), "-O2", source, "-o", program], env=env, check=True, timeout=LIMIT)
     return program
 
 

@@ -112,6 +112,11 @@ def bound(program: list[str]) -> list[str]:
     return ["sh", "-c", script, "sh", *program]
 
 
+def tool_of(host: Host, name: str) -> Path:
+    """The path of a host's tool beside its mpiexec, such as mpicc, with the same suffix (mpiexec.hydra, mpicc.openmpi)."""
+    return host.mpiexec.with_name(host.mpiexec.name.replace("mpiexec", name))
+
+
 def host_environment(host: Host) -> dict[str, str]:
     """The variables that a host needs in addition to the present environment."""
     env = {

@@ -78,7 +78,7 @@ inline constexpr SettingText shm{"NEARFIELD_SHM", "on", Decides::each_rank,
 inline constexpr const char* heaps[] = {"shared", "off"};
 inline constexpr SettingText heap{
     "NEARFIELD_HEAP", "shared", Decides::the_heap,
-    "`shared`: `nearfield run` preloads the shared heap, also with NEARFIELD=off. `off`: the program keeps its own "
+    "`shared`: `nearfield run` preloads the shared heap. `off`: the program keeps its own "
     "allocator. If you preload libnearfield-heap.so by hand, `off` switches it off. The heap switches itself off if "
     "address space is limited (`ulimit -v`), vm.overcommit_memory is 2 or /proc is missing, and under sanitizers, "
     "Valgrind and musl; and with NEARFIELD=off, unless this setting is given"};

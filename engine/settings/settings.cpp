@@ -147,8 +147,8 @@ using enum Decides;
 
 constexpr SettingRow rows[] = {
     {{"NEARFIELD", "on", any_rank,
-      "`off` hands every call to the host MPI. If one rank of a communicator has `off`, the host serves "
-      "all its ranks"},
+      "`off` hands every call to the host MPI, and switches the shared heap off unless NEARFIELD_HEAP is given. If one "
+      "rank of a communicator has `off`, the host serves all its ranks"},
      into<&Settings::enabled>},
     {early::log, {read_log_level}},
     {early::log_file, {anything}},

@@ -43,9 +43,8 @@ latency = 140
 def run(host: str, ranks: int, partners: int, *more: int) -> Completed:
     """A job of such ranks under Nearfield, with the statistics of all. `more`: calls of collectives, bytes of a window."""
     program = [compile_c(host, "partners.c"), str(partners), *map(str, more or (COLLECTIVES,))]
-    env = AT_ONCE | {
-        "NEARFIELD_PROTOCOL": "copy-buffers"
-    }  # where trials on a busy machine may choose another one
+    # By trials, a busy machine may choose another protocol.
+    env = AT_ONCE | {"NEARFIELD_PROTOCOL": "copy-buffers"}
     job = launch(host, ranks, program, env=env, statistics=True)
     assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
     return job

@@ -108,9 +108,8 @@ def test_a_survey_ends_goes_on_and_is_shown(tmp_path: Path) -> None:
     assert first["missing"] and "steps are missing" in said and "minutes left" in said
     done = set(first["steps"])
     stamps = {path: path.stat().st_mtime_ns for path in (out / "steps").iterdir()}
-    minutes = (
-        json.loads((out / "survey.json").read_text())["used"] / 60 + 0.1
-    )  # however long the first steps took
+    # However long the first steps took, there is time for more.
+    minutes = json.loads((out / "survey.json").read_text())["used"] / 60 + 0.1
     second, said = surveyed(out, *words, "--minutes", f"{minutes:.3f}")
     assert "continues the survey" in said and done < set(second["steps"])
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
