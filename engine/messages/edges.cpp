@@ -47,6 +47,14 @@ void send_short(const Partners& partners, const Edge& edge, EdgeError& error) {
     transfer(partners, true, edge, error);
 }
 
+void receive_short(const Partners& partners, const Edge& edge, EdgeError& error) {
+  const Envelope wanted{partners.context, edge.partner, edge.tag};
+  const std::int64_t bytes = partners.messenger.receive_at_once(partners.members[std::size_t(edge.partner)], wanted,
+                                                                edge.data.address, edge.data.bytes);
+  if (bytes < 0) transfer(partners, false, edge, error);
+  else if (bytes == 0) error.note({ErrorKind::broken, edge.partner, 0, edge.data.bytes});
+}
+
 std::uint64_t Edges::bytes_to_all() const {
   std::uint64_t sum = 0;
   for (const Edge& edge : sends) sum += edge.data.bytes;
@@ -184,18 +192,24 @@ void Edges::wait_to_be_met(Request& request) {
       [&](int member) { return request.member == member; }, nullptr, "sending");
 }
 
+// If a partner dies, waits for the others all the same: they have matched our messages, and would wait for them.
 void Edges::run_by_requests() {
+  std::exception_ptr death;
   try {
     post(true);
-    for (std::size_t i = 0; i < used_; ++i) {
-      if (requests_[i].is_send && requests_[i].mode == Mode::synchronous) wait_to_be_met(requests_[i]);
-      else partners_.messenger.wait(requests_[i]);
-      judge(requests_[i], error_);
-    }
+    for (std::size_t i = 0; i < used_; ++i) try {
+        if (requests_[i].is_send && requests_[i].mode == Mode::synchronous) wait_to_be_met(requests_[i]);
+        else partners_.messenger.wait(requests_[i]);
+        judge(requests_[i], error_);
+      } catch (const team::Died&) {
+        partners_.messenger.abandon(requests_[i]);
+        death = std::current_exception();
+      }
   } catch (...) {
     abandon();
     throw;
   }
+  if (death) std::rethrow_exception(death);
 }
 
 // Runs without requests: no send is left to start, or there is no memory. Peers take in what they are not waiting for.

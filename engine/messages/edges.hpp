@@ -119,9 +119,10 @@ class Edges {
   std::optional<memory::Temporary> aside_;
 };
 
-// Send, or send or receive, a single edge, and note an error in `error`. send_short: at most in_record() bytes, which
-// leave at once as a rule. Throw Broken.
+// Send or receive a single edge, and note an error in `error`. The short forms are for dense data of at most in_record()
+// bytes, which need no request as a rule. Throw Broken.
 void send_short(const Partners& partners, const Edge& edge, EdgeError& error);
+void receive_short(const Partners& partners, const Edge& edge, EdgeError& error);
 void transfer(const Partners& partners, bool sends, const Edge& edge, EdgeError& error);
 
 // For a member that cannot take part for lack of memory: sends messages without bytes, which the others notice, and

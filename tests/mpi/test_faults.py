@@ -257,6 +257,13 @@ def test_receives_from_anybody_go_on_once_a_death_is_acknowledged(host: str) -> 
     assert job.stdout.count("pending") == 2 and "received" in job.stdout, job.text
 
 
+@pytest.mark.parametrize("host", hosts("openmpi"))
+@pytest.mark.parametrize("what", ["sendrecv", "neighbor"])
+def test_a_message_to_a_living_rank_outlives_the_death_of_another_partner(host: str, what: str) -> None:
+    job = polls_dead(host, what, 3, "between", *TOLERANT)
+    assert "rank 1: failed" in job.stdout and "rank 2: received" in job.stdout, job.text
+
+
 @pytest.mark.parametrize("host", BOTH)
 @pytest.mark.parametrize("what", ["test", "iprobe"])
 def test_without_fault_tolerance_a_death_ends_a_job_that_polls(host: str, what: str) -> None:

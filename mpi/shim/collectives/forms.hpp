@@ -18,9 +18,7 @@ namespace nearfield::mpi {
 template <Function number, class Class, class... Arguments>
 [[gnu::always_inline]] static inline int blocking(Arguments... arguments) {
   const auto host_call = [&]() -> int { return at_host<number>(arguments...); };
-  if constexpr (traits_of(number).large)
-    return Class::serve(name_of(number), Blocking{FunctionRef<int()>{host_call}}, arguments...);
-  else return Class::serve(name_of(number), Blocking{host_call}, arguments...);
+  return Class::serve(name_of(number), Blocking{host_call}, arguments...);
 }
 
 // Calls the function with the `last` last arguments moved to the front.

@@ -12,12 +12,6 @@ using Address = void (*)();
 template <Function number>
 Address entry();
 
-// The most frequent message functions handle their exceptions themselves.
-constexpr bool never_throws(Function number) {
-  return number == Function::Send || number == Function::Recv || number == Function::Isend ||
-         number == Function::Irecv || number == Function::Sendrecv;
-}
-
 template <Function number, auto function, class Type = decltype(function)>
 struct Entry;
 template <Function number, auto function, class Result, class... Arguments>
@@ -26,7 +20,6 @@ struct Entry<number, function, Result (*)(Arguments...)> {
     if constexpr (std::is_same_v<Result, int>) {
       const calls::ArgumentWords words(arguments...);
       const calls::CallScope scope(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
-      if constexpr (never_throws(number)) return function(arguments...);
       try {
         return function(arguments...);
       } catch (const OutOfMemory&) {

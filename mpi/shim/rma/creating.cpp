@@ -44,7 +44,8 @@ int left_to_host(WhoseWindow why, Make make) {
 
 // Returns the communicator if its windows may be ours, which is the same on all ranks; else nullptr.
 Communicator* with_windows(MPI_Comm comm) {
-  Communicator* const c = admit<collectives::Collective::barrier, Form::window>(comm).communicator;
+  Communicator* const c =
+      admit(CalledFunction<collectives::Collective::barrier, Form::window>::facts, comm).communicator;
   return c && c->team && !broken_off(*c) ? c : nullptr;
 }
 

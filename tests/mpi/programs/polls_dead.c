@@ -1,10 +1,10 @@
 /* Rank 0 dies while the others poll for it, in a loop that has an end.
 
-     polls_dead WHAT world|dup|split|apart|acknowledged
+     polls_dead WHAT world|dup|split|apart|acknowledged|between
 
    "split": a communicator of ranks 0 and 1 alone; "apart": one without rank 0, whose death is none of its business;
-   "acknowledged": the program knows of it and goes on with receives from anybody. Survivors print what their call has
-   returned, and how long after the death. */
+   "acknowledged": the program knows of it and goes on with receives from anybody; "between": rank 1 receives from rank 0
+   in the call by which it sends to rank 2. Survivors print what their call has returned, and how long after the death. */
 #include <mpi.h>
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -104,6 +104,32 @@ static int poll(const char* what, MPI_Comm comm, int count, MPI_Request* request
   return MPI_Test(&requests[0], flag, &statuses[0]);
 }
 
+/* Rank 1 sends to rank 2, which receives long after the death, in a call that also receives from rank 0. */
+static void between(const char* what, int rank, double start) {
+  static char got[sizeof big];
+  const int n = sizeof big, before = rank - 1, after = rank + 1;
+  int code = MPI_SUCCESS;
+  MPI_Comm chain;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank > 0, &before, MPI_UNWEIGHTED, rank < 2, &after, MPI_UNWEIGHTED,
+                                 MPI_INFO_NULL, 0, &chain);
+  MPI_Comm_set_errhandler(chain, MPI_ERRORS_RETURN);
+  MPI_Barrier(chain);
+  if (rank == 0) {
+    usleep(life * 1e6);
+    raise(SIGKILL);
+  }
+  memset(big, rank, n);
+  if (rank == 2) usleep(3 * life * 1e6);
+  if (is(what, "neighbor")) code = MPI_Neighbor_alltoall(big, n, MPI_BYTE, got, n, MPI_BYTE, chain);
+  else if (rank == 1) code = MPI_Sendrecv(big, n, MPI_BYTE, 2, 1, got, n, MPI_BYTE, 0, 1, chain, MPI_STATUS_IGNORE);
+  else code = MPI_Recv(got, n, MPI_BYTE, 1, 1, chain, MPI_STATUS_IGNORE);
+  if (rank == 2 && code == MPI_SUCCESS && got[0] == 1 && got[n - 1] == 1) printf("rank 2: received\n");
+  else printf("rank %d: %s after %.3f s\n", rank, name_of(class_of(code)), MPI_Wtime() - start - life);
+  fflush(stdout);
+  usleep(1e6);
+  _exit(0);
+}
+
 int main(int argc, char** argv) {
   int rank, size, flag = 0;
   const char *what = argv[1], *where = argv[2];
@@ -125,6 +151,7 @@ int main(int argc, char** argv) {
   MPI_Sendrecv(&rank, 1, MPI_INT, (me + 1) % members, 1, &sum, 1, MPI_INT, (me + members - 1) % members, 1, comm,
                MPI_STATUS_IGNORE);
   const double start = MPI_Wtime();
+  if (is(where, "between")) between(what, rank, start);
   if (rank == 0) {
     usleep(life * 1e6);
     raise(SIGKILL);

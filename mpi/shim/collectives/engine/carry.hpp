@@ -3,6 +3,7 @@
 #pragma once
 #include <new>
 
+#include "engine/base/function_ref.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/communicators/async_creation.hpp"
 #include "mpi/shim/handles/types.hpp"
@@ -46,10 +47,9 @@ struct Admission : Route {
 // Calls route() until it names a server, and makes a team or waits for one if it says so.
 Admission decide(Communicator& c, const CallFacts& call, const ReductionArguments* reduction);
 
-// Calls on unknown or revoked communicators go to the host, which raises the error.
-template <collectives::Collective collective, Form form>
-[[gnu::always_inline]] inline Admission admit(MPI_Comm comm, const ReductionArguments* reduction = nullptr) {
-  constexpr const CallFacts& call = CalledFunction<collective, form>::facts;
+// Says who serves a call. Calls on unknown or revoked communicators go to the host, which raises the error.
+[[gnu::always_inline]] inline Admission admit_inline(const CallFacts& call, MPI_Comm comm,
+                                                     const ReductionArguments* reduction) {
   Communicator* const c = communicator_of(comm);
   if (!c || left_to_host(comm)) [[unlikely]]
     return {{Server::host}};
@@ -59,14 +59,16 @@ template <collectives::Collective collective, Form form>
   if (by == Route{Server::host, Reason::single}) return {by};
   return decide(*c, call, reduction);
 }
+// The same, compiled once.
+Admission admit(const CallFacts& call, MPI_Comm comm, const ReductionArguments* reduction = nullptr);
 
-// The same for a call in one of the forms of form.hpp. A call whose request argument is null goes to the host.
+// The same for a call in one of the forms of form.hpp. A call whose request argument is null goes to the host. Only
+// blocking calls are so short that an inlined copy for each function shows.
 template <collectives::Collective collective, class When>
-[[gnu::always_inline]] inline Admission admit(const When& when, MPI_Comm comm,
-                                              const ReductionArguments* reduction = nullptr) {
-  if constexpr (When::overlaps)
-    if (!when.request) return {{Server::host, Reason::argument}};
-  return admit<collective, When::form>(comm, reduction);
+[[gnu::always_inline]] inline Admission admit(const When& when, MPI_Comm comm, const ReductionArguments* reduction) {
+  constexpr const CallFacts& call = CalledFunction<collective, When::form>::facts;
+  if constexpr (!When::overlaps) return admit_inline(call, comm, reduction);
+  else return when.request ? admit(call, comm, reduction) : Admission{{Server::host, Reason::argument}};
 }
 
 // checks(): whether ranks compare their calls. broken_off(): whether a rank of our team has failed during a call.
@@ -78,38 +80,14 @@ inline bool broken_off(const Communicator& c) {
   return !is_being_created(c) && c.near_team() && c.near_team()->broken_off();
 }
 
-template <class HostCall>
-int to_host(collectives::Collective collective, Reason reason, HostCall call) {
-  *last_algorithm = by_host;
-  *went_to_host = true;
-  const HostScope scope;
-  const auto noted = [](int code) { return code == MPI_SUCCESS ? code : note_error_of_host(code); };
-  if (!counting()) [[likely]]
-    return noted(call());
-  Tally& t = tally(collective);
-  t.calls.fetch_add(1, std::memory_order_relaxed);
-  t.host[std::size_t(reason)].fetch_add(1, std::memory_order_relaxed);
-  const std::uint64_t start = waiting::nanoseconds();
-  const int code = call();
-  t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
-  return noted(code);
-}
+// Passes a call to the host by `host_call`, and counts it. Returns the error code.
+int to_host(collectives::Collective collective, Reason reason, FunctionRef<int()> host_call);
 
 // Compares the calls of all ranks before one that goes to the host although the communicator has a team.
 int check_before_host(Communicator& c, const collectives::Call& call, const char* function);
 
 // Called if this rank cannot do its part of a call: ends the call with an error on all ranks of its node.
-inline int give_up(Communicator& c, const char* function, const char* why, int code = MPI_ERR_NO_MEM) {
-  if (is_being_created(c)) c.async_creation->wait();
-  team::Team* const team = c.near_team();
-  if (!team) return raise(c.comm, function, why, code);
-  try {
-    team->break_off(why, std::string("in ") + function);
-  } catch (const team::Broken& broken) {
-    team->context().calls.leave();
-    return raise(c.comm, function, broken.what(), code);
-  }
-}
+int give_up(Communicator& c, const char* function, const char* why, int code = MPI_ERR_NO_MEM);
 
 // Runs `body`, our part of a collective call, which may need memory of its own.
 template <class Body>
@@ -145,33 +123,7 @@ int carry_over_nodes(Communicator& c, const collectives::Call& call, const char*
 
 // Runs a collective call on the team or the hierarchy. `part_of`: the program's call, if it consists of several calls
 // of carry(); then that one is reported, and the ranks have compared it already.
-template <class HostCall>
-int carry(Communicator& c, const collectives::Call& call, const char* function, HostCall host_call,
-          const collectives::Call* part_of = nullptr) {
-  if (!c.team) [[unlikely]]
-    return carry_over_nodes(c, call, function, host_call);
-  team::Team& team = *c.team;
-  const collectives::Call& reported = part_of ? *part_of : call;
-  const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
-  try {
-    if (!enter(&team, call, !part_of)) return MPI_SUCCESS;
-    const collectives::Algorithm* const algorithm =
-        c.leaving.perform(*c.chooser, team.context(), call, collectives::pack(reported));
-    team.context().calls.leave();
-    if (!algorithm) [[unlikely]]
-      return to_host(reported.collective, Reason::algorithm, host_call);
-    *last_algorithm = algorithm->name;
-  } catch (const team::Broken& broken) {
-    team.context().calls.leave();
-    return raise(c.comm, function, broken);
-  } catch (const team::Refused&) {  // by all members alike, before anything has moved
-    team.context().calls.leave();
-    c.enabled = false;
-    return to_host(reported.collective, Reason::memory, host_call);
-  } catch (const OutOfMemory&) {
-    return give_up(c, function, "out of memory");
-  }
-  return end_call(team.process(), call, start, !part_of);
-}
+int carry(Communicator& c, const collectives::Call& call, const char* function, FunctionRef<int()> host_call,
+          const collectives::Call* part_of = nullptr);
 
 }  // namespace nearfield::mpi

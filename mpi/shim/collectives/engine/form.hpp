@@ -16,9 +16,8 @@ namespace nearfield::mpi {
 
 using collectives::Collective;
 
-template <class HostCall>
 struct Blocking {
-  HostCall host_call;
+  FunctionRef<int()> host_call;
   static constexpr Form form = Form::blocking;
   static constexpr bool overlaps = false, plans = false;
   int at_host(Collective collective, Reason reason) const { return to_host(collective, reason, host_call); }
@@ -71,9 +70,6 @@ struct Persistent {
   }
   int done(int) const { std::abort(); }  // never called: a persistent call gets a task even if it moves nothing
 };
-
-template <class HostCall>
-Blocking(HostCall) -> Blocking<HostCall>;
 
 // Makes a request for a call on a communicator that has a team or will have one: issued at once, or a persistent one by
 // each start. Statistics count it as `counted`. If memory is short the team is broken off, since the others are in the

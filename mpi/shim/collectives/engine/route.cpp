@@ -26,6 +26,10 @@ OrderFacts OrderFacts::of(const ReductionArguments& reduction) {
   return facts;
 }
 
+Admission admit(const CallFacts& call, MPI_Comm comm, const ReductionArguments* reduction) {
+  return admit_inline(call, comm, reduction);
+}
+
 Admission decide(Communicator& c, const CallFacts& call, const ReductionArguments* reduction) {
   for (;;) {
     const bool asks_order = reduction && c.deferred;

@@ -11,13 +11,12 @@ namespace nearfield::mpi {
 
 namespace intercomm {
 
-template <class When, class Send, class Receive>
-int exchanged(Collective collective, const char* function, When when, Communicator& inter, Send send, Receive receive) {
-  using Operation = Exchanged<Send, Receive>;
-  return exchange<Operation>(collective, function, inter, when, [&](const Communicator& c, Operation& operation) {
-    operation = {send, receive, c.size, c.rank, false};
-    return send.buffer != MPI_IN_PLACE && receive.buffer != MPI_IN_PLACE && operation.send.prepare() &&
-           operation.receive.prepare();
+template <class When>
+int exchanged(Collective collective, const char* function, When when, Communicator& inter, const PartnerData& send,
+              const PartnerData& receive) {
+  Exchanged operation{send, receive, inter.size, inter.rank, false};
+  return exchange(collective, function, inter, when, operation, [&] {
+    return !send.in_place() && !receive.in_place() && operation.send.prepare() && operation.receive.prepare();
   });
 }
 
@@ -26,25 +25,23 @@ int exchanged(Collective collective, const char* function, When when, Communicat
 inline constinit char nothing_said = 0, nothing_heard = 0;
 template <Collective collective, class When>
 int barrier(const char* function, When when, Communicator& c, MPI_Comm) {
-  return exchanged(collective, function, when, c, Same<int>{&nothing_said, 1, host.byte},
-                   Same<int>{&nothing_heard, 1, host.byte});
+  return exchanged(collective, function, when, c, PartnerData::same(&nothing_said, 1, host.byte),
+                   PartnerData::same(&nothing_heard, 1, host.byte));
 }
 
 template <Collective collective, class When>
 int one_buffer(const char* function, When when, Communicator& c, void* buffer, MPI_Count count, MPI_Datatype type,
                int root, MPI_Comm) {
-  const Same<MPI_Count> data{buffer, count, type};
+  const PartnerData data = PartnerData::same(buffer, count, type);
   return rooted<collective, false>(function, when, c, data, data, root);
 }
 
 template <Collective collective, class When>
 int blocks(const char* function, When when, Communicator& c, const void* send, MPI_Count send_count,
            MPI_Datatype send_type, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, MPI_Comm) {
-  const Blocks<MPI_Count> to{recv, recv_count, recv_type};
-  void* const from = const_cast<void*>(send);
-  if constexpr (collectives::operation(collective).gives.amount == collectives::Amount::blocks)
-    return exchanged(collective, function, when, c, Blocks<MPI_Count>{from, send_count, send_type}, to);
-  else return exchanged(collective, function, when, c, Same<MPI_Count>{from, send_count, send_type}, to);
+  constexpr bool gives_blocks = collectives::operation(collective).gives.amount == collectives::Amount::blocks;
+  const PartnerData from = (gives_blocks ? &PartnerData::blocks : &PartnerData::same)(send, send_count, send_type);
+  return exchanged(collective, function, when, c, from, PartnerData::blocks(recv, recv_count, recv_type));
 }
 
 template <Collective collective, class When>
@@ -52,13 +49,12 @@ int rooted_blocks(const char* function, When when, Communicator& c, const void* 
                   MPI_Datatype send_type, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int root,
                   MPI_Comm) {
   constexpr bool gathers = collectives::operation(collective).gets.amount == collectives::Amount::blocks;
-  void* const from = const_cast<void*>(send);
   if constexpr (gathers)
-    return rooted<collective, true>(function, when, c, Same<MPI_Count>{from, send_count, send_type},
-                                    Blocks<MPI_Count>{recv, recv_count, recv_type}, root);
+    return rooted<collective, true>(function, when, c, PartnerData::same(send, send_count, send_type),
+                                    PartnerData::blocks(recv, recv_count, recv_type), root);
   else
-    return rooted<collective, false>(function, when, c, Same<MPI_Count>{recv, recv_count, recv_type},
-                                     Blocks<MPI_Count>{from, send_count, send_type}, root);
+    return rooted<collective, false>(function, when, c, PartnerData::same(recv, recv_count, recv_type),
+                                     PartnerData::blocks(send, send_count, send_type), root);
 }
 
 }  // namespace intercomm

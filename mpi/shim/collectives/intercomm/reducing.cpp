@@ -37,7 +37,7 @@ bool Reduced::prepare(const Communicator& c, const InterReduction& given) {
   if (given.in_blocks && (host.Comm_size(comm, &own) != MPI_SUCCESS ||
                           __builtin_mul_overflow(given.count, MPI_Count(own), &reduction.total)))
     return false;
-  send = {given.send, reduction.total, given.type, given.in_blocks ? size : 1};
+  send = PartnerData::cut(given.send, reduction.total, given.type, given.in_blocks ? size : 1);
   if (given.gives && (given.send == MPI_IN_PLACE || !send.prepare())) return false;
   if (!combining::possible(given.type, given.op)) return false;
   if (!given.gets) return true;
@@ -45,16 +45,18 @@ bool Reduced::prepare(const Communicator& c, const InterReduction& given) {
   if (given.recv == MPI_IN_PLACE || given.total < 0 || result.error()) return false;
   const MPI_Count comes = given.in_blocks ? given.count : given.total;
   combines = size > 1 || comes != given.count;
-  places = {given.recv, comes, given.type};
+  places = PartnerData::blocks(given.recv, comes, given.type);
   if (!combines) return true;
-  places = {nullptr, 0, host.byte};
-  return !__builtin_mul_overflow(comes, MPI_Count(result.element()), &places.each);
+  MPI_Count bytes = 0;
+  if (__builtin_mul_overflow(comes, MPI_Count(result.element()), &bytes)) return false;
+  places = PartnerData::blocks(nullptr, bytes, host.byte);
+  return true;
 }
 
 std::unique_ptr<StagingBuffers> Reduced::rest(bool overlaps) {
-  if (!reduction.gets || !combines || places.each == 0) return nullptr;
-  auto combined = std::make_unique<CombinedOperands>(reduction, size, std::size_t(places.each), overlaps, comm);
-  places.buffer = combined->places();
+  if (!reduction.gets || !combines || places.each() == 0) return nullptr;
+  auto combined = std::make_unique<CombinedOperands>(reduction, size, std::size_t(places.each()), overlaps, comm);
+  places = PartnerData::blocks(combined->places(), places.each(), host.byte);
   return combined;
 }
 

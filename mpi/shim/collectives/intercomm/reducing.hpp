@@ -28,22 +28,6 @@ struct InterReduction {
   bool in_blocks = false;  // everybody gets an equal part
 };
 
-// What each partner gets: the whole vector, or one of `parts` parts, of which the first may be longer by one element.
-struct VectorCut {
-  void* buffer;
-  MPI_Count total;
-  MPI_Datatype element;
-  int parts = 1;
-  MPI_Aint extent = 1;
-  bool prepare() { return total >= 0 && find_extent(element, extent); }
-  MPI_Count begin(int k) const { return total / parts * k + std::min<MPI_Count>(k, total % parts); }
-  MPI_Count count(int k) const { return parts == 1 ? total : begin(k + 1) - begin(k); }
-  MPI_Datatype type(int) const { return element; }
-  void* address(int k) const {
-    return const_cast<void*>(offset_by(buffer, std::uintptr_t(parts == 1 ? 0 : begin(k)) * std::uintptr_t(extent)));
-  }
-};
-
 // Received operands in one place each; store() combines them and stores the result.
 class CombinedOperands final : public StagingBuffers {
  public:
@@ -64,8 +48,8 @@ class CombinedOperands final : public StagingBuffers {
 
 // The exchange of operands.
 struct Reduced {
-  VectorCut send;
-  Blocks<MPI_Count> places;  // where operands are received, in bytes
+  PartnerData send;    // the whole vector to each partner, or one part
+  PartnerData places;  // where operands are received, in bytes
   InterReduction reduction;
   int size, me;
   bool combines;  // false: the only operand is the result
@@ -76,13 +60,11 @@ struct Reduced {
   std::pair<std::size_t, std::size_t> most() const { return {reduction.gives ? size : 0, reduction.gets ? size : 0}; }
   template <class Visitor>
   bool edges(Visitor& visitor) const {
-    for (int i = 0; i < size; ++i) {
-      const int to = (me + i) % size, from = (me % size - i + size) % size;
-      if (reduction.gets && !visitor.receive(from, 0, places, from)) return false;
+    return in_rotated_order(me, size, 0, [&](int to, int from) {
       const bool is_taker = reduction.gives && (reduction.root < 0 || to == reduction.root);
-      if (is_taker && !visitor.send(to, 0, send, to)) return false;
-    }
-    return true;
+      return (!reduction.gets || visitor.receive(from, 0, places, from)) &&
+             (!is_taker || visitor.send(to, 0, send, to));
+    });
   }
   std::unique_ptr<StagingBuffers> rest(bool overlaps);
   // False: arguments that the host must judge.
@@ -91,8 +73,8 @@ struct Reduced {
 
 template <Collective collective, class When>
 int reduce(const char* function, When when, Communicator& c, const InterReduction& reduction) {
-  return exchange<Reduced>(collective, function, c, when,
-                           [&](const Communicator&, Reduced& operation) { return operation.prepare(c, reduction); });
+  Reduced operation;
+  return exchange(collective, function, c, when, operation, [&] { return operation.prepare(c, reduction); });
 }
 
 template <Collective collective, class When>

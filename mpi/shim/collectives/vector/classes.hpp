@@ -13,7 +13,7 @@ namespace nearfield::mpi::classes {
     template <class When, class... Arguments>                                           \
     static int serve(const char* function, const When& when, Arguments... arguments) {  \
       const MPI_Comm comm = std::get<sizeof...(arguments) - 1>(std::tie(arguments...)); \
-      const Admission by = admit<collective>(when, comm);                               \
+      const Admission by = admit<collective>(when, comm, nullptr);                      \
       if (by.who == Server::host) return when.at_host(collective, by.reason);           \
       return mpi::name<collective>(function, when, by, arguments...);                   \
     }                                                                                   \

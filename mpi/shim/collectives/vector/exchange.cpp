@@ -23,6 +23,40 @@ void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t st
     count_call(collective, bytes, start);
 }
 
+bool Exchange::send(int partner, int tag, const PartnerData& data, int k) {
+  // Many partners may get the same data, which are described and packed once.
+  const auto what = std::tuple{data.address(k), data.count(k), data.type(k)};
+  if (!edges_.sends.empty() && what == last_sent_) {
+    edges_.sends.push_back({partner, tag, edges_.sends.back().data});
+    return true;
+  }
+  last_sent_ = what;
+  return add(sent_, edges_.sends, true, partner, tag, data, k);
+}
+
+bool Exchange::add(Copies& copies, std::pmr::vector<messages::Edge>& edges, bool sends, int partner, int tag,
+                   const PartnerData& data, int k) {
+  const MPI_Count count = data.count(k);
+  messages::Edge edge{partner, tag, {}};
+  if (count < 0 || (count && data.address(k) == MPI_IN_PLACE)) return false;
+  if (count) {
+    TypedData typed(data.address(k), count, data.type(k));
+    if (!typed.good) return false;
+    auto packed = packed_copy(typed, data.address(k), count, data.type(k), comm_, overlaps_);
+    if (packed && sends) pack(*packed);
+    if (packed) copies.push_back(std::move(packed));
+    if (typed.layout) layouts_.push_back(std::move(typed.layout));
+    edge.data = typed.data;
+  }
+  edges.push_back(edge);
+  return true;
+}
+
+void Filled::look(int partner, int tag, const PartnerData& data, int k) {
+  MPI_Count size = 0;
+  if (data.count(k) > 0 && host.Type_size_x(data.type(k), &size) == MPI_SUCCESS && size > 0) visit(partner, tag);
+}
+
 // Prepares another start, which sends the data that the buffers hold now. Throws std::bad_alloc.
 void Exchange::renew() {
   edges_.renew();

@@ -3,7 +3,7 @@
 // varying.hpp, neighbors.hpp) says which edges it has:
 //
 //   template <class Visitor> bool edges(Visitor& visitor) const
-//     calls visitor.send(partner, tag, side, k) and visitor.receive(partner, tag, side, k) for part k of a side, in the
+//     calls visitor.send(partner, tag, data, k) and visitor.receive(partner, tag, data, k) for part k of a side, in the
 //     order in which they are sent and received; returns false as soon as one of them returns false
 //   std::pair<...> most() const about how many edges are sent and received
 //   bool one_way() const        true: ranks that send do not receive
@@ -23,77 +23,31 @@
 #include "engine/messages/edges.hpp"
 #include "mpi/shim/collectives/engine/form.hpp"
 #include "mpi/shim/collectives/task.hpp"
+#include "mpi/shim/collectives/vector/partner_data.hpp"
 #include "mpi/shim/collectives/vector/short_edges.hpp"
-#include "mpi/shim/handles/packing.hpp"
 
 namespace nearfield::mpi {
 
 using collectives::Collective;
 
-// Finds the extent of a type, the unit of displacements and blocks. False: the host must judge the type.
-bool find_extent(MPI_Datatype type, MPI_Aint& extent);
-
-// One side of a call is what is sent to each partner, or received from each: count(k), type(k) and address(k).
-//
-// Same: equal data for all partners, or the only partner's.
-template <class Count>
-struct Same {
-  void* buffer;
-  Count one;
-  MPI_Datatype element;
-  bool prepare() { return true; }
-  Count count(int) const { return one; }
-  MPI_Datatype type(int) const { return element; }
-  void* address(int) const { return buffer; }
-};
-
-// A block for each partner, one after the other.
-template <class Count>
-struct Blocks {
-  void* buffer;
-  Count each;
-  MPI_Datatype element;
-  MPI_Aint extent = 1;
-  bool prepare() { return find_extent(element, extent); }
-  Count count(int) const { return each; }
-  MPI_Datatype type(int) const { return element; }
-  void* address(int k) const { return const_cast<void*>(offset_by(buffer, std::uintptr_t(k) * each * extent)); }
-};
-
-// A number of elements for each partner. Displacements count extents, or bytes if each partner has a type of its own.
-template <class Count, class Displacement>
-struct VaryingParts {
-  using Counts = Count;
-  void* buffer;
-  const Count* counts;
-  const Displacement* displacements;
-  MPI_Datatype element;
-  const MPI_Datatype* types;
-  MPI_Aint extent = 1;
-
-  bool prepare() { return counts && displacements && (types || find_extent(element, extent)); }
-  Count count(int k) const { return counts[k]; }
-  MPI_Datatype type(int k) const { return types ? types[k] : element; }
-  void* address(int k) const {
-    return const_cast<void*>(offset_by(buffer, std::uintptr_t(MPI_Aint(displacements[k]) * extent)));
-  }
-};
-template <class Count, class Place>
-VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const Place* places, MPI_Datatype type) {
-  return {const_cast<void*>(buffer), counts, places, type, nullptr};
-}
-template <class Count, class Place>
-VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const Place* places,
-                                 const MPI_Datatype* types) {
-  return {const_cast<void*>(buffer), counts, places, MPI_DATATYPE_NULL, types};
-}
-
 // Returns whether MPICH rejects the buffers; then the call goes to the host, which raises an error. A reason that only
 // this rank knows must never send a valid call to the host.
-template <class Ours, class Theirs>
-bool aliased(const Ours& ours, int i, const Theirs& theirs, int k) {
-  return host_rejects_aliases && ours.buffer && ours.address(i) == theirs.address(k) &&
+inline bool aliased(const PartnerData& ours, int i, const PartnerData& theirs, int k) {
+  return host_rejects_aliases && ours.buffer() && ours.address(i) == theirs.address(k) &&
          ours.type(i) == theirs.type(k) && ours.count(i) > 0 && theirs.count(k) > 0;
+}
+
+// Calls visit(to, from) for partners me + i and me - i modulo `size`, from i = `first` on, until it returns false. In
+// this order no two ranks send to the same rank in one step. Returns whether all calls have returned true.
+template <class Visit>
+bool in_rotated_order(int me, int size, int first, Visit visit) {
+  int to = me % size, from = to;
+  for (int i = 0; i < size; ++i) {
+    if (i >= first && !visit(to, from)) return false;
+    if (++to == size) to = 0;
+    from = (from == 0 ? size : from) - 1;
+  }
+  return true;
 }
 
 inline messages::Partners partners_of(const Communicator& c, std::uint64_t context) {
@@ -128,20 +82,9 @@ class Exchange final {
     edges_.prepare(overlaps_);
     return true;
   }
-  template <class Side>
-  bool send(int partner, int tag, const Side& side, int k) {
-    // Many partners may get the same data, which are described and packed once.
-    const auto what = std::tuple{side.address(k), MPI_Count(side.count(k)), side.type(k)};
-    if (!edges_.sends.empty() && what == last_sent_) {
-      edges_.sends.push_back({partner, tag, edges_.sends.back().data});
-      return true;
-    }
-    last_sent_ = what;
-    return add(sent_, edges_.sends, true, partner, tag, side, k);
-  }
-  template <class Side>
-  bool receive(int partner, int tag, const Side& side, int k) {
-    return add(received_, edges_.receives, false, partner, tag, side, k);
+  bool send(int partner, int tag, const PartnerData& data, int k);
+  bool receive(int partner, int tag, const PartnerData& data, int k) {
+    return add(received_, edges_.receives, false, partner, tag, data, k);
   }
 
   // Returns an error class that the caller has to raise.
@@ -157,24 +100,8 @@ class Exchange final {
 
  private:
   using Copies = std::vector<std::unique_ptr<Packed>>;
-  template <class Side>
-  bool add(Copies& copies, std::pmr::vector<messages::Edge>& edges, bool sends, int partner, int tag, const Side& side,
-           int k) {
-    const auto count = side.count(k);
-    messages::Edge edge{partner, tag, {}};
-    if (count < 0 || (count && side.address(k) == MPI_IN_PLACE)) return false;
-    if (count) {
-      TypedData typed(side.address(k), count, side.type(k));
-      if (!typed.good) return false;
-      auto packed = packed_copy(typed, side.address(k), count, side.type(k), comm_, overlaps_);
-      if (packed && sends) pack(*packed);
-      if (packed) copies.push_back(std::move(packed));
-      if (typed.layout) layouts_.push_back(std::move(typed.layout));
-      edge.data = typed.data;
-    }
-    edges.push_back(edge);
-    return true;
-  }
+  bool add(Copies& copies, std::pmr::vector<messages::Edge>& edges, bool sends, int partner, int tag,
+           const PartnerData& data, int k);
   int store(const messages::EdgeError& error);
   static void pack(Packed& copy);
   void copy_aside();
@@ -196,23 +123,17 @@ struct Filled {
   bool sends, in_place;
   messages::VisitEdge visit;
 
-  template <class Side>
-  bool send(int partner, int tag, const Side& side, int k) {
-    if (sends) look(partner, tag, side, k);
+  bool send(int partner, int tag, const PartnerData& data, int k) {
+    if (sends) look(partner, tag, data, k);
     return true;
   }
-  template <class Side>
-  bool receive(int partner, int tag, const Side& side, int k) {
-    if (!sends || in_place) look(partner, tag, side, k);
+  bool receive(int partner, int tag, const PartnerData& data, int k) {
+    if (!sends || in_place) look(partner, tag, data, k);
     return true;
   }
 
  private:
-  template <class Side>
-  void look(int partner, int tag, const Side& side, int k) {
-    MPI_Count size = 0;
-    if (side.count(k) > 0 && host.Type_size_x(side.type(k), &size) == MPI_SUCCESS && size > 0) visit(partner, tag);
-  }
+  void look(int partner, int tag, const PartnerData& data, int k);
 };
 
 // Called if memory is short: tells the partners that this rank cannot take part.
@@ -230,17 +151,17 @@ void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t st
 // Returns the error class of the edges, and logs whose message was truncated.
 int code_of_error(const messages::EdgeError& error);
 
-// A call that messages serve. `make(c, operation)` fills in the operation; false: arguments that the host must judge.
-template <class Operation, class When, class Make>
-int exchange(Collective collective, const char* function, Communicator& c, const When& when, Make make) {
+// A call that messages serve. `prepare()` completes the operation; false: arguments that the host must judge.
+template <class Operation, class When>
+int exchange(Collective collective, const char* function, Communicator& c, const When& when, Operation& operation,
+             FunctionRef<bool()> prepare) {
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   // All members make persistent calls in the same order. A call counts even if this rank's arguments are wrong.
   std::uint64_t context = context_of_collectives(c);
   if constexpr (When::plans) context = context_of_plan(c, c.plans++);
   else if constexpr (When::overlaps) context = context_of_overlapping(c);
   return guarded(c.comm, function, [&]() -> int {
-    Operation operation;
-    if (!make(c, operation)) return when.at_host(collective, Reason::argument);
+    if (!prepare()) return when.at_host(collective, Reason::argument);
     if constexpr (When::overlaps) {
       try {
         auto task = std::make_unique<CollectiveTask<Exchange>>(c, context, When::form);

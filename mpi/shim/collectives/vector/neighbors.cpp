@@ -64,4 +64,12 @@ const Neighborhood* neighborhood_of(Communicator& c) {
   return c.neighborhood.get();
 }
 
+bool prepare(AmongNeighbors& operation, Communicator& c) {
+  operation.neighbors = neighborhood_of(c);
+  if (!operation.neighbors || operation.send.in_place() || operation.receive.in_place()) return false;
+  // The arguments of a side without edges need not be valid.
+  return (operation.neighbors->targets.empty() || operation.send.prepare()) &&
+         (operation.neighbors->sources.empty() || operation.receive.prepare());
+}
+
 }  // namespace nearfield::mpi

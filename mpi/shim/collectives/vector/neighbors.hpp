@@ -11,11 +11,9 @@ namespace nearfield::mpi {
 // Returns the neighbours of this rank; nullptr: the communicator has no topology, and the host must judge the call.
 const Neighborhood* neighborhood_of(Communicator& c);
 
-template <class Send, class Receive>
 struct AmongNeighbors {
   const Neighborhood* neighbors;
-  Send send;
-  Receive receive;
+  PartnerData send, receive;
 
   bool in_place() const { return false; }
   bool one_way() const { return false; }
@@ -30,43 +28,43 @@ struct AmongNeighbors {
   }
 };
 
-template <class When, class Send, class Receive>
-int among_neighbors(Collective collective, const char* function, When when, const Admission& by, Send send,
-                    Receive receive) {
-  using Operation = AmongNeighbors<Send, Receive>;
-  return exchange<Operation>(collective, function, *by.communicator, when, [&](Communicator& c, Operation& operation) {
-    const Neighborhood* const neighbors = neighborhood_of(c);
-    if (!neighbors || send.buffer == MPI_IN_PLACE || receive.buffer == MPI_IN_PLACE) return false;
-    operation = {neighbors, send, receive};
-    // The arguments of a side without edges need not be valid.
-    return (neighbors->targets.empty() || operation.send.prepare()) &&
-           (neighbors->sources.empty() || operation.receive.prepare());
-  });
+// Fills in the neighbours. False: arguments that the host must judge.
+bool prepare(AmongNeighbors& operation, Communicator& c);
+
+template <class When>
+int among_neighbors(Collective collective, const char* function, When when, const Admission& by,
+                    const PartnerData& send, const PartnerData& receive) {
+  AmongNeighbors operation{nullptr, send, receive};
+  return exchange(collective, function, *by.communicator, when, operation,
+                  [&] { return prepare(operation, *by.communicator); });
 }
 
 template <Collective collective, class When, class N>
 int neighbors_block(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts, void* r,
                     N nr, MPI_Datatype tr, MPI_Comm) {
-  return among_neighbors(collective, function, when, by, Same<N>{const_cast<void*>(s), ns, ts}, Blocks<N>{r, nr, tr});
+  return among_neighbors(collective, function, when, by, PartnerData::same(s, ns, ts), PartnerData::blocks(r, nr, tr));
 }
 
 template <Collective collective, class When, class N, class D>
 int neighbors_gathered(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts,
                        void* r, const N* nr, const D* dr, MPI_Datatype tr, MPI_Comm) {
-  return among_neighbors(collective, function, when, by, Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr));
+  return among_neighbors(collective, function, when, by, PartnerData::same(s, ns, ts),
+                         PartnerData::varying(r, nr, dr, tr));
 }
 
 template <Collective collective, class When, class N>
 int neighbors_blocks(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts,
                      void* r, N nr, MPI_Datatype tr, MPI_Comm) {
-  return among_neighbors(collective, function, when, by, Blocks<N>{const_cast<void*>(s), ns, ts}, Blocks<N>{r, nr, tr});
+  return among_neighbors(collective, function, when, by, PartnerData::blocks(s, ns, ts),
+                         PartnerData::blocks(r, nr, tr));
 }
 
 // With one type for all neighbours, or one for each.
 template <Collective collective, class When, class N, class D, class T>
 int neighbors_varying(const char* function, When when, const Admission& by, const void* s, const N* ns, const D* ds,
                       T ts, void* r, const N* nr, const D* dr, T tr, MPI_Comm) {
-  return among_neighbors(collective, function, when, by, parts(s, ns, ds, ts), parts(r, nr, dr, tr));
+  return among_neighbors(collective, function, when, by, PartnerData::varying(s, ns, ds, ts),
+                         PartnerData::varying(r, nr, dr, tr));
 }
 template <Collective collective, class When, class N>
 int neighbors_typed(const char* function, When when, const Admission& by, const void* s, const N* ns,

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/messages/edges.hpp"
+#include "mpi/shim/collectives/vector/partner_data.hpp"
 #include "mpi/shim/handles/devices.hpp"
 #include "mpi/shim/handles/types.hpp"
 
@@ -34,39 +35,36 @@ class ShortEdges {
   const messages::EdgeError& error() const { return error_; }
   std::uint64_t bytes() const { return sent_; }  // to all
 
-  template <class Side>
-  bool send(int partner, int tag, const Side& side, int k) {
+  bool send(int partner, int tag, const PartnerData& data, int k) {
     if (pass_ == Pass::receive) return true;
     messages::Edge edge{partner, tag, {}};
-    if (!describe(edge, side, k)) return false;
+    if (!describe(edge, data, k)) return false;
     const bool own = partners_.is_us(partner);
     if (pass_ == Pass::look) return !own || std::exchange(own_, edge).partner < 0;  // one edge at most
     sent_ += edge.data.bytes;
     if (edge.data.bytes && !own) messages::send_short(partners_, edge, error_);
     return true;
   }
-  template <class Side>
-  bool receive(int partner, int tag, const Side& side, int k) {
+  bool receive(int partner, int tag, const PartnerData& data, int k) {
     if (pass_ == Pass::send) return true;
     messages::Edge edge{partner, tag, {}};
-    if (!describe(edge, side, k)) return false;
+    if (!describe(edge, data, k)) return false;
     if (pass_ == Pass::look) return true;
     if (partners_.is_us(partner)) copy_own(edge);
-    else if (edge.data.bytes) messages::transfer(partners_, false, edge, error_);
+    else if (edge.data.bytes) messages::receive_short(partners_, edge, error_);
     return true;
   }
 
  private:
   enum class Pass { look, send, receive, over };
 
-  template <class Side>
-  bool describe(messages::Edge& edge, const Side& side, int k) {
-    const auto count = side.count(k);
-    if (const MPI_Datatype type = side.type(k); !info_ || type != info_->handle) {
+  bool describe(messages::Edge& edge, const PartnerData& data, int k) {
+    const MPI_Count count = data.count(k);
+    if (const MPI_Datatype type = data.type(k); !info_ || type != info_->handle) {
       info_ = find_type(type);
       if (!info_ || !info_->dense) return false;
     }
-    void* const address = side.address(k);
+    void* const address = data.address(k);
     if (count < 0 || std::uint64_t(count) > limit_ || address == MPI_IN_PLACE) return false;
     edge.data = {static_cast<std::byte*>(address), std::uint64_t(count) * info_->bytes, {}};
     return edge.data.bytes <= limit_;
