@@ -38,8 +38,8 @@ endif()
 # `full`, which `make test` leaves out.
 set(EMULATED_PER_CHANGE copying_test reducing_test fiber_test contexts_test)
 add_custom_target(per_change)
-# What takes longest, and other numbers of members repeat: it has the label `full` as well. Members that choose other rows
-# wait a second for each collective.
+# The slowest cases, which other numbers of members cover as well: they have the label `full`, too. Members that choose
+# other rows wait a second for each collective.
 set(many_lengths_test *Members.AreNamedWhere*/0:*Members.AreNamedWhere*/2:*Members.AreNamedIn*/0:*Members.AreNamedIn*/2)
 if(CMAKE_CXX_FLAGS MATCHES "sanitize")
   set(many_api_test *Members.*/3)

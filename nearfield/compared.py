@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +65,15 @@ class Compared:
 
 def quartiles(values: list[float]) -> tuple[float, float, float]:
     """Lower quartile, median, upper quartile; pre: there is a value."""
-    ordered = sorted(values)
-    lower, upper = (ordered[round(part * (len(ordered) - 1))] for part in (0.25, 0.75))
-    return lower, statistics.median(ordered), upper
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    lower, middle, upper = statistics.quantiles(values, n=4, method="inclusive")
+    return lower, middle, upper
+
+
+def differ(ratios: list[float]) -> bool:
+    """Whether so many ratios lie on one side of 1 that chance would do so in one of 16 cases at most: all of five to eight, all but
+    one of nine to eleven (the sign test on pairs of runs)."""
+    count = len(ratios)
+    fewer = min(sum(ratio < 1 for ratio in ratios), sum(ratio > 1 for ratio in ratios))
+    return 2 * sum(math.comb(count, k) for k in range(fewer + 1)) * 16 <= 2**count

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
-from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, quartiles
+from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, differ, quartiles
 from nearfield.machine import describe_machine
 from nearfield.sameness import MOST
 from nearfield.tables import print_columns
@@ -12,7 +13,7 @@ from nearfield.tables import print_columns
 NOTHING = 0.01  # a gain or loss that is none
 MOSTLY = 2 / 3  # of a gain
 SHORT = 1.0  # seconds of a run, of which starting the job is too large a part
-FEW = 3  # runs, of which fewer show no spread
+FEW = 5  # runs; fewer can all be on one side of 1 by chance
 
 
 def show(found: Compared) -> None:
@@ -75,8 +76,8 @@ def word(ratios: list[float], seconds: float) -> str:
         return "too short"
     if len(ratios) < FEW:
         return "too few"
-    lower, middle, upper = quartiles(ratios)
-    if lower <= 1 <= upper or abs(middle - 1) <= NOTHING:
+    middle = statistics.median(ratios)
+    if not differ(ratios) or abs(middle - 1) <= NOTHING:
         return "undecided"
     return "slower" if middle > 1 else "faster"
 
@@ -96,7 +97,7 @@ def _gain(found: Compared) -> list[str]:
             f"Runs of {seconds:.2f} s are too short to show a gain: most of this time is the start of the job."
         ]
     if told == "too few":
-        return [f"{rounds} run{'s' * (rounds > 1)} each way cannot show a gain; run at least 3 (--runs)."]
+        return [f"{rounds} run{'s' * (rounds > 1)} each way cannot show a gain; run at least {FEW} (--runs)."]
     if told == "undecided":
         lines = [
             f"{rounds} runs show no difference: with Nearfield it takes {middle:.2f} of the time ({lower:.2f}-{upper:.2f})."
@@ -116,8 +117,9 @@ def _gain(found: Compared) -> list[str]:
         (HEAP, "LD_PRELOAD of libnearfield-heap.so"),
         (MESSAGES, "`nearfield run --heap off`"),
     ):
-        if ratios[mode] and quartiles(ratios[mode])[2] < min(1, lower):
-            alone = quartiles(ratios[mode])[1]
+        of_both = [one / other for one, other in zip(ratios[mode], ratios[BOTH], strict=False)]
+        alone = statistics.median(ratios[mode] or [1])
+        if differ(of_both) and statistics.median(of_both) < 1 and alone < 1:
             lines.append(f"It takes less time with {mode} than with both: {alone:.2f} ({how}).")
     return lines
 

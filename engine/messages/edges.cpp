@@ -52,7 +52,7 @@ void receive_short(const Partners& partners, const Edge& edge, EdgeError& error)
   const std::int64_t bytes = partners.messenger.receive_at_once(partners.members[std::size_t(edge.partner)], wanted,
                                                                 edge.data.address, edge.data.bytes);
   if (bytes < 0) transfer(partners, false, edge, error);
-  else if (bytes == 0) error.note({ErrorKind::broken, edge.partner, 0, edge.data.bytes});
+  else if (bytes == 0 && edge.data.bytes) error.note({ErrorKind::broken, edge.partner, 0, edge.data.bytes});
 }
 
 std::uint64_t Edges::bytes_to_all() const {
@@ -125,6 +125,15 @@ void Edges::abandon() {
     if (!requests_[i].complete()) partners_.messenger.abandon(requests_[i]);
 }
 
+void Edges::end_with(int member) {
+  for (std::size_t i = 0; i < used_; ++i) {
+    Request& request = requests_[i];
+    if (request.complete() || request.member != member) continue;
+    partners_.messenger.abandon(request);
+    request.error = ErrorKind::died;
+  }
+}
+
 bool Edges::involves(int member) const {
   return std::any_of(&requests_[0], &requests_[used_],
                      [&](const Request& r) { return !r.complete() && r.member == member; });
@@ -192,31 +201,37 @@ void Edges::wait_to_be_met(Request& request) {
       [&](int member) { return request.member == member; }, nullptr, "sending");
 }
 
-// If a partner dies, waits for the others all the same: they have matched our messages, and would wait for them.
 void Edges::run_by_requests() {
-  std::exception_ptr death;
+  FirstDeath death;
   try {
     post(true);
-    for (std::size_t i = 0; i < used_; ++i) try {
-        if (requests_[i].is_send && requests_[i].mode == Mode::synchronous) wait_to_be_met(requests_[i]);
-        else partners_.messenger.wait(requests_[i]);
-        judge(requests_[i], error_);
-      } catch (const team::Died&) {
-        partners_.messenger.abandon(requests_[i]);
-        death = std::current_exception();
-      }
+    for (std::size_t i = 0; i < used_; ++i) {
+      Request& request = requests_[i];
+      death.outlive(
+          [&] {
+            if (request.is_send && request.mode == Mode::synchronous) wait_to_be_met(request);
+            else partners_.messenger.wait(request);
+            judge(request, error_);
+          },
+          [&] { partners_.messenger.abandon(request); });
+    }
   } catch (...) {
     abandon();
     throw;
   }
-  if (death) std::rethrow_exception(death);
+  death.report();
 }
 
 // Runs without requests: no send is left to start, or there is no memory. Peers take in what they are not waiting for.
 void Edges::run_one_by_one() {
-  for (const std::size_t i : later_) transfer(partners_, true, sends[i], error_);
+  FirstDeath death;
+  const auto alone = [&](bool sends, const Edge& edge) {
+    death.outlive([&] { transfer(partners_, sends, edge, error_); });
+  };
+  for (const std::size_t i : later_) alone(true, sends[i]);
   for (const Edge& edge : receives)
-    if (!partners_.is_us(edge.partner) && edge.data.bytes) transfer(partners_, false, edge, error_);
+    if (!partners_.is_us(edge.partner) && edge.data.bytes) alone(false, edge);
+  death.report();
 }
 
 void Edges::refuse() {
@@ -228,10 +243,12 @@ void Edges::refuse() {
 
 void refuse(const Partners& partners, FunctionRef<void(bool sends, VisitEdge visit)> each) {
   EdgeError error;
+  FirstDeath death;
   for (const bool sends : {true, false})
     each(sends, [&](int partner, int tag) {
-      if (!partners.is_us(partner)) transfer(partners, sends, {partner, tag, {}}, error);
+      if (!partners.is_us(partner)) death.outlive([&] { transfer(partners, sends, {partner, tag, {}}, error); });
     });
+  death.report();
 }
 
 }  // namespace nearfield::messages

@@ -19,6 +19,7 @@
 // in which they are issued in the same order at all members.
 #pragma once
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <memory_resource>
 #include <optional>
@@ -61,6 +62,33 @@ struct EdgeError {
   }
 };
 
+// Keeps the first death of a partner while a call goes on with the others: they may have matched our messages, and
+// would wait for them. It ends once all that live have made the same call, or have revoked the communicator.
+class FirstDeath {
+ public:
+  // Calls body(), which concerns one partner. If that has died, calls end(), which ends what is under way with it.
+  template <class Body, class End>
+  void outlive(Body body, End end) {
+    try {
+      body();
+    } catch (const team::Died&) {
+      if (!death_) death_ = std::current_exception();
+      end();
+    }
+  }
+  template <class Body>
+  void outlive(Body body) {
+    outlive(body, [] {});
+  }
+  // Throws the death, if there was one.
+  void report() const {
+    if (death_) std::rethrow_exception(death_);
+  }
+
+ private:
+  std::exception_ptr death_;
+};
+
 class Edges {
  public:
   // pre: what `partners` refers to exists during run(), during each start() and refuse(); the messenger throughout.
@@ -97,6 +125,8 @@ class Edges {
   EdgeError outcome();  // once complete
   void abandon();       // ends what is under way
   bool involves(int member) const;
+  // That member has died: ends what is under way with it; the outcome is that error.
+  void end_with(int member);
 
   std::uint64_t bytes_to_all() const;
 
@@ -119,8 +149,8 @@ class Edges {
   std::optional<memory::Temporary> aside_;
 };
 
-// Send or receive a single edge, and note an error in `error`. The short forms are for dense data of at most in_record()
-// bytes, which need no request as a rule. Throw Broken.
+// Send or receive a single edge, and note an error in `error`. The short forms are for dense data of at most
+// in_record() bytes, which need no request as a rule. Throw Broken.
 void send_short(const Partners& partners, const Edge& edge, EdgeError& error);
 void receive_short(const Partners& partners, const Edge& edge, EdgeError& error);
 void transfer(const Partners& partners, bool sends, const Edge& edge, EdgeError& error);

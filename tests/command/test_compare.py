@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, Run
+from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, Run, differ
 from nearfield.sameness import compare_outputs
 from nearfield.verdict import verdict, word
 from tests.command.calling import COMMAND, nearfield
@@ -202,7 +202,7 @@ def compared(times: dict[str, list[float]], in_mpi: float = 0.02) -> Compared:
     ],
 )
 def test_it_says_whose_the_gain_is(heap: float, messages: float, both: float, said: str) -> None:
-    noise = [0.99, 1.0, 1.01]
+    noise = [0.99, 0.995, 1.0, 1.005, 1.01]
     of = {PLAIN: 1.0, HEAP: heap, MESSAGES: messages, BOTH: both}
     lines = verdict(compared({mode: [wall * each for each in noise] for mode, wall in of.items()}))
     assert any(said in line for line in lines), lines
@@ -210,12 +210,21 @@ def test_it_says_whose_the_gain_is(heap: float, messages: float, both: float, sa
 
 
 def test_what_runs_cannot_show_is_not_claimed() -> None:
-    times = {mode: [1.0, 2.0, 0.5] for mode in MODES} | {BOTH: [0.5, 2.2, 0.9]}
+    times = {mode: [1.0, 2.0, 0.5, 1.0, 1.0] for mode in MODES} | {BOTH: [1.1, 2.2, 0.9, 1.3, 0.9]}
     lines = verdict(compared(times))
-    assert any("3 runs show no difference" in line for line in lines), lines
+    assert any("5 runs show no difference" in line for line in lines), lines
 
 
 def test_the_verdict_in_a_word() -> None:
-    assert word([0.8, 0.9, 0.95], 2) == "faster" and word([1.05, 1.1, 1.3], 2) == "slower"
-    assert word([0.9, 0.95, 1.1], 2) == "undecided" and word([0.99, 0.995, 0.998], 2) == "undecided"
-    assert word([0.5, 0.5, 0.5], 0.9) == "too short" and word([0.5, 0.5], 2) == "too few"
+    assert word([0.8, 0.9, 0.95, 0.9, 0.7], 2) == "faster" and word([1.05, 1.1, 1.3, 1.2, 1.1], 2) == "slower"
+    assert word([0.9, 0.95, 1.1, 0.9, 0.7], 2) == word([0.99, 0.995, 0.998, 0.999, 0.99], 2) == "undecided"
+    assert word([0.5] * 5, 0.9) == "too short" and word([0.5] * 4, 2) == "too few"
+
+
+def test_chance_alone_seldom_decides() -> None:
+    assert [runs for runs in range(1, 17) if differ([2.0] * runs)] == list(range(5, 17))
+    fewest = {
+        other: next(n for n in range(5, 40) if differ([0.5] * other + [2.0] * (n - other)))
+        for other in range(4)
+    }
+    assert fewest == {0: 5, 1: 9, 2: 12, 3: 14}

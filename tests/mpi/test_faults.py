@@ -258,7 +258,7 @@ def test_receives_from_anybody_go_on_once_a_death_is_acknowledged(host: str) -> 
 
 
 @pytest.mark.parametrize("host", hosts("openmpi"))
-@pytest.mark.parametrize("what", ["sendrecv", "neighbor"])
+@pytest.mark.parametrize("what", ["sendrecv", "isendrecv", "neighbor", "ineighbor"])
 def test_a_message_to_a_living_rank_outlives_the_death_of_another_partner(host: str, what: str) -> None:
     job = polls_dead(host, what, 3, "between", *TOLERANT)
     assert "rank 1: failed" in job.stdout and "rank 2: received" in job.stdout, job.text

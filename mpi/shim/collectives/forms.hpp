@@ -4,12 +4,8 @@
 //
 //   int serve(const char* function, const When& when, arguments...)   the last argument is the communicator
 //
-// All are static: then a function with one caller is inlined there, which makes the blocking int forms fast.
-//
-// Large-count, non-blocking and persistent forms are called least. They share their code, and differ only in the host's
-// function, which they call through a FunctionRef.
+// All forms call the host's function through a FunctionRef, so that a class is compiled once for each form.
 #pragma once
-#include "engine/base/function_ref.hpp"
 #include "mpi/shim/collectives/engine/form.hpp"
 #include "mpi/shim/process/at_host.hpp"
 

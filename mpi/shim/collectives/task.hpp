@@ -14,6 +14,7 @@
 //   bool complete() const
 //   int finalize()                 returns an error class. pre: complete()
 //   void abandon()                 called after a wait has thrown
+//   bool goes_on_without(int)      as Activity::goes_on_without
 //   bool involves(int) const       as Activity::involves
 //   bool stays() const             as Activity::stays
 #pragma once
@@ -55,6 +56,7 @@ class CollectiveTask final : public Activity {
   }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
   void abandon() override { work.abandon(); }
+  bool goes_on_without(int member) override { return work.goes_on_without(member); }
   bool involves(int member) const override { return work.involves(member); }
   bool stays() const override { return work.stays(); }
 

@@ -22,6 +22,12 @@ class Activity {
   virtual void cancel() {}
   // Called after a wait has thrown: detaches the object from operations of the engine that are still under way.
   virtual void abandon() = 0;
+  // That member of the messenger has died, and the operation needs it. Ends the operation, or only what is under way
+  // with that member: then returns true, and outcome() will be that error once the rest has completed.
+  virtual bool goes_on_without(int /*member*/) {
+    abandon();
+    return false;
+  }
   // Returns whether the operation may need that member of the messenger, so that the member's death ends a wait for it.
   virtual bool involves(int member) const = 0;
   // Returns whether it is a receive from any source, which a death does not end (MPI_ERR_PROC_FAILED_PENDING).

@@ -38,9 +38,11 @@ int Message::outcome() {
   if (proc_null) return MPI_SUCCESS;
   if (!std::exchange(landed_, true)) {
     landing_ = MPI_SUCCESS;
-    if (packed && !request.is_send) landing_ = raised_by_host(packed->unpack_bytes(request.received));
+    if (packed && !request.is_send && request.error != messages::ErrorKind::died)
+      landing_ = raised_by_host(packed->unpack_bytes(request.received));
   }
-  const int error = mpi::outcome(request);
+  int error = mpi::outcome(request);
+  if (other && error == MPI_SUCCESS) error = mpi::outcome(*other);
   return error == MPI_SUCCESS ? landing_ : error;
 }
 
@@ -57,6 +59,15 @@ void Message::abandon() {
   if (proc_null) return;
   the_messenger->abandon(request);
   if (other) the_messenger->abandon(*other);
+}
+
+bool Message::goes_on_without(int member) {
+  for (messages::Request* const each : {&request, other.get()}) {
+    if (!each || each->complete() || (each->member >= 0 && each->member != member)) continue;
+    the_messenger->abandon(*each);
+    each->error = messages::ErrorKind::died;
+  }
+  return true;
 }
 
 }  // namespace nearfield::mpi

@@ -18,6 +18,7 @@ class Message final : public Activity {
   void status(MPI_Status* status) const override;
   void cancel() override;
   void abandon() override;
+  bool goes_on_without(int member) override;
   bool involves(int member) const override {
     return (!request.complete() && (request.member == member || request.member < 0)) ||
            (other && !other->complete() && other->member == member);

@@ -61,9 +61,12 @@ bool end_dead(int count, const MPI_Request* requests, int& code) {
         break;
       }
       log_line(LogLevel::error, "%s", the_messenger->death_of(m, "waiting for it").what());
-      abandon(user);
-      if (user.activity) user.died = true;
-      else user.request.error = messages::ErrorKind::died;
+      if (user.activity) {
+        user.died = !user.activity->goes_on_without(m);
+      } else {
+        abandon(user);
+        user.request.error = messages::ErrorKind::died;
+      }
       any = true;
       break;
     }
@@ -162,21 +165,22 @@ void attend(UserRequest& user) {
 int wait_one(MPI_Request request) {
   UserRequest& user = *own(request);
   const auto involves = [&](int m) { return user.involves(m); };
-  int code = MPI_SUCCESS;
-  try {
-    if (!user.activity) [[likely]] {
-      if (!user.request.complete()) the_messenger->wait(user.request, involves);
+  for (int code = MPI_SUCCESS;;) try {
+      if (!user.activity) [[likely]] {
+        if (!user.request.complete()) the_messenger->wait(user.request, involves);
+        return MPI_SUCCESS;
+      }
+      const auto done = [&] {
+        if (!wait_policy().oversubscribed) the_runner->poll_patiently(wait_policy());
+        return user.complete();
+      };
+      if (!user.complete()) wait_ours(done, involves, nullptr, "waiting for a request");
+      return MPI_SUCCESS;
+    } catch (const team::Died&) {
+      if (end_dead(1, &request, code)) continue;
+      if (code == MPI_SUCCESS) throw;
       return code;
     }
-    const auto done = [&] {
-      if (!wait_policy().oversubscribed) the_runner->poll_patiently(wait_policy());
-      return user.complete();
-    };
-    if (!user.complete()) wait_ours(done, involves, nullptr, "waiting for a request");
-  } catch (const team::Died&) {
-    if (!end_dead(1, &request, code) && code == MPI_SUCCESS) throw;
-  }
-  return code;
 }
 
 // Waits until done(). Requests that need a process that has died end with that error, as in calls that test. Returns an

@@ -1,4 +1,4 @@
-// Shared by calls that receive into a packed copy (receiving.hpp, probing.cpp, sendrecv.hpp).
+// Shared by calls that receive into a packed copy (receiving.cpp, probing.cpp, sendrecv.cpp).
 #pragma once
 #include "mpi/shim/p2p/any_source.hpp"
 

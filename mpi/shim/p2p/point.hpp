@@ -154,8 +154,9 @@ inline bool progress_others() {
   return the_messenger->any_dead();
 }
 
-// Ends those of the requests that need a dead process; their outcome is then that error. Any-source receives stay under
-// way, but raise their error at once and store it in `code`. Returns whether any request has ended.
+// Ends those of the requests that need a dead process, or only what they have under way with it; their outcome is then
+// that error. Any-source receives stay under way, but raise their error at once and store it in `code`. Returns whether
+// anything has ended.
 bool end_dead(int count, const MPI_Request* requests, int& code);
 inline bool progress_others(int count, const MPI_Request* requests, int& code) {
   return progress_others() && end_dead(count, requests, code);

@@ -2,7 +2,7 @@
 // (any_source.hpp).
 #pragma once
 #include "engine/base/function_ref.hpp"
-#include "mpi/shim/p2p/landing.hpp"
+#include "mpi/shim/p2p/activity.hpp"
 #include "mpi/shim/p2p/short.hpp"
 #include "mpi/shim/process/at_host.hpp"
 
@@ -35,11 +35,20 @@ namespace nearfield::mpi {
   the_messenger->start(user->request);
 }
 
-// A receive of any kind. `host_call`: the host's function with the same arguments; `start`, `host_start`: its function
-// that makes a request of such a receive.
+// A receive of any kind. `host_call`: the host's function with the same arguments. `start`: the name of its function
+// that makes a request of such a receive; `host_start` calls that.
 int receive_anything(const char* function, const char* start, void* buffer, MPI_Count count, MPI_Datatype type,
                      int source, int tag, MPI_Comm comm, MPI_Status* status, FunctionRef<int()> host_call,
                      FunctionRef<int(MPI_Request*)> host_start);
+
+template <Function number, Function start, class N>
+[[gnu::noinline]] static int receive_slowly(void* buffer, N count, MPI_Datatype type, int source, int tag,
+                                            MPI_Comm comm, MPI_Status* status) {
+  return receive_anything(
+      name_of(number), name_of(start), buffer, count, type, source, tag, comm, status,
+      [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, status); },
+      [&](MPI_Request* made) -> int { return at_host<start>(buffer, count, type, source, tag, comm, made); });
+}
 
 template <Function number, Function start, class N>
 static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
@@ -47,15 +56,19 @@ static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag
   if (receive_short(from, buffer, tag, status)) [[likely]]
     return MPI_SUCCESS;
   if (from.member >= 0) return receive_plain(name_of(number), from, buffer, tag, status);
-  return receive_anything(
-      name_of(number), name_of(start), buffer, count, type, source, tag, comm, status,
-      [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, status); },
-      [&](MPI_Request* made) -> int { return at_host<start>(buffer, count, type, source, tag, comm, made); });
+  return receive_slowly<number, start>(buffer, count, type, source, tag, comm, status);
 }
 
 // MPI_Irecv and MPI_Recv_init; `persistent`: MPI_Start will start it.
 int make_any_receive(const char* function, bool persistent, void* buffer, MPI_Count count, MPI_Datatype type,
                      int source, int tag, MPI_Comm comm, MPI_Request* request, FunctionRef<int()> host_call);
+
+template <Function number, bool persistent, class N>
+[[gnu::noinline]] static int make_receive_slowly(void* buffer, N count, MPI_Datatype type, int source, int tag,
+                                                 MPI_Comm comm, MPI_Request* request) {
+  return make_any_receive(name_of(number), persistent, buffer, count, type, source, tag, comm, request,
+                          [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, request); });
+}
 
 template <Function number, bool persistent, class N>
 static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
@@ -68,8 +81,7 @@ static int make_receive(void* buffer, N count, MPI_Datatype type, int source, in
         return MPI_SUCCESS;
       });
   }
-  return make_any_receive(name_of(number), persistent, buffer, count, type, source, tag, comm, request,
-                          [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, request); });
+  return make_receive_slowly<number, persistent>(buffer, count, type, source, tag, comm, request);
 }
 
 }  // namespace nearfield::mpi

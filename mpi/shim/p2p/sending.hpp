@@ -32,12 +32,24 @@ constexpr bool leaves_early(SendMode mode) { return mode == SendMode::standard |
   });
 }
 
+// Functions that end in _slowly stay apart from the short paths: inlined there, they would make these store all
+// arguments for the host's call (sendrecv.hpp).
+
 // A send of any kind. `host_call`: the host's function with the same arguments; `host_start`: its function that makes a
 // request of such a send.
 int send_anything(const char* function, SendMode mode, const void* buffer, MPI_Count count, MPI_Datatype type, int dest,
                   int tag, MPI_Comm comm, FunctionRef<int()> host_call, FunctionRef<int(MPI_Request*)> host_start);
 
 // `start`: the host's function that makes a request of such a send.
+template <Function number, SendMode mode, Function start, class N>
+[[gnu::noinline]] static int send_slowly(const void* buffer, N count, MPI_Datatype type, int dest, int tag,
+                                         MPI_Comm comm) {
+  return send_anything(
+      name_of(number), mode, buffer, count, type, dest, tag, comm,
+      [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm); },
+      [&](MPI_Request* made) -> int { return at_host<start>(buffer, count, type, dest, tag, comm, made); });
+}
+
 template <Function number, SendMode mode, Function start, class N>
 static int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
   if constexpr (leaves_early(mode)) {
@@ -46,16 +58,20 @@ static int send(const void* buffer, N count, MPI_Datatype type, int dest, int ta
       return MPI_SUCCESS;
     if (to.member >= 0) return send_plain(name_of(number), to, buffer, tag);
   }
-  return send_anything(
-      name_of(number), mode, buffer, count, type, dest, tag, comm,
-      [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm); },
-      [&](MPI_Request* made) -> int { return at_host<start>(buffer, count, type, dest, tag, comm, made); });
+  return send_slowly<number, mode, start>(buffer, count, type, dest, tag, comm);
 }
 
 // MPI_Isend and MPI_Send_init and their relatives; `persistent`: MPI_Start will start it.
 int make_any_send(const char* function, SendMode mode, bool persistent, const void* buffer, MPI_Count count,
                   MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request,
                   FunctionRef<int()> host_call);
+
+template <Function number, SendMode mode, bool persistent, class N>
+[[gnu::noinline]] static int make_send_slowly(const void* buffer, N count, MPI_Datatype type, int dest, int tag,
+                                              MPI_Comm comm, MPI_Request* request) {
+  return make_any_send(name_of(number), mode, persistent, buffer, count, type, dest, tag, comm, request,
+                       [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm, request); });
+}
 
 template <Function number, SendMode mode, bool persistent, class N>
 static int make_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
@@ -68,8 +84,7 @@ static int make_send(const void* buffer, N count, MPI_Datatype type, int dest, i
       return MPI_SUCCESS;
     }
   }
-  return make_any_send(name_of(number), mode, persistent, buffer, count, type, dest, tag, comm, request,
-                       [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm, request); });
+  return make_send_slowly<number, mode, persistent>(buffer, count, type, dest, tag, comm, request);
 }
 
 }  // namespace nearfield::mpi

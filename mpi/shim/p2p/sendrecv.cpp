@@ -2,6 +2,7 @@
 
 #include "engine/base/out_of_memory.hpp"
 #include "engine/memory/temporaries.hpp"
+#include "engine/messages/edges.hpp"
 #include "mpi/shim/p2p/landing.hpp"
 
 namespace nearfield::mpi {
@@ -52,8 +53,7 @@ int sendrecv_by_halves(const char* function, const void* send, MPI_Count send_co
   });
 }
 
-// Sends, and waits for that and for `receiving`, a prepared receive (nullptr: none). `dest` may be MPI_PROC_NULL. If
-// the source dies, the send ends first: its receiver may have matched it, and would wait for it.
+// Sends, and waits for that and for `receiving`, a prepared receive (nullptr: none). `dest` may be MPI_PROC_NULL.
 void exchange(const Communicator& c, const layout::Data& data, int dest, int tag, messages::Request* receiving) {
   messages::Request sending;
   if (receiving) the_messenger->start(*receiving);
@@ -65,15 +65,12 @@ void exchange(const Communicator& c, const layout::Data& data, int dest, int tag
       sending.attended = true;
       the_messenger->start(sending);
     }
-    std::exception_ptr death;
-    if (receiving) try {
-        the_messenger->wait(*receiving, [&c](int member) { return may_come_from(c, member); });
-      } catch (const team::Died&) {
-        the_messenger->abandon(*receiving);
-        death = std::current_exception();
-      }
+    messages::FirstDeath death;
+    if (receiving)
+      death.outlive([&] { the_messenger->wait(*receiving, [&c](int member) { return may_come_from(c, member); }); },
+                    [&] { the_messenger->abandon(*receiving); });
     if (!sent) the_messenger->wait(sending);
-    if (death) std::rethrow_exception(death);
+    death.report();
   } catch (...) {
     if (receiving) the_messenger->abandon(*receiving);
     if (!sent && sending.is_send) the_messenger->abandon(sending);

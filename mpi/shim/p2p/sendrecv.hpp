@@ -21,9 +21,9 @@ constexpr bool is_request = std::is_same_v<Last, MPI_Request*>;
 // A function of its own: inlined into the short path it would make that store all arguments for the host's call. Then
 // 256 bytes took 0.63 us instead of 0.56 (far CPUs, as docs/dev/decisions.md defines them; Zen 4).
 template <Function number, class N, class Last>
-[[gnu::noinline]] static int sendrecv_anything(const void* send, N send_count, MPI_Datatype send_type, int dest,
-                                               int send_tag, void* recv, N recv_count, MPI_Datatype recv_type,
-                                               int source, int recv_tag, MPI_Comm comm, Last last) {
+[[gnu::noinline]] static int sendrecv_slowly(const void* send, N send_count, MPI_Datatype send_type, int dest,
+                                             int send_tag, void* recv, N recv_count, MPI_Datatype recv_type, int source,
+                                             int recv_tag, MPI_Comm comm, Last last) {
   MPI_Status* status = MPI_STATUS_IGNORE;
   MPI_Request* request = nullptr;
   if constexpr (is_request<Last>) request = last;
@@ -46,8 +46,8 @@ static int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int 
       return receive_short(from, recv, recv_tag, last) ? MPI_SUCCESS
                                                        : receive_plain(name_of(number), from, recv, recv_tag, last);
   }
-  return sendrecv_anything<number>(send, send_count, send_type, dest, send_tag, recv, recv_count, recv_type, source,
-                                   recv_tag, comm, last);
+  return sendrecv_slowly<number>(send, send_count, send_type, dest, send_tag, recv, recv_count, recv_type, source,
+                                 recv_tag, comm, last);
 }
 
 template <Function number, class N, class Last>

@@ -3,8 +3,9 @@
      polls_dead WHAT world|dup|split|apart|acknowledged|between
 
    "split": a communicator of ranks 0 and 1 alone; "apart": one without rank 0, whose death is none of its business;
-   "acknowledged": the program knows of it and goes on with receives from anybody; "between": rank 1 receives from rank 0
-   in the call by which it sends to rank 2. Survivors print what their call has returned, and how long after the death. */
+   "acknowledged": the program knows of it and goes on with receives from anybody; "between": rank 1 receives from rank
+   0 in the call by which it sends to rank 2. Survivors print what their call has returned, and how long after the
+   death. */
 #include <mpi.h>
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -104,7 +105,7 @@ static int poll(const char* what, MPI_Comm comm, int count, MPI_Request* request
   return MPI_Test(&requests[0], flag, &statuses[0]);
 }
 
-/* Rank 1 sends to rank 2, which receives long after the death, in a call that also receives from rank 0. */
+/* Rank 1, in one call, receives from rank 0 and sends to rank 2, which receives long after the death. */
 static void between(const char* what, int rank, double start) {
   static char got[sizeof big];
   const int n = sizeof big, before = rank - 1, after = rank + 1;
@@ -120,8 +121,17 @@ static void between(const char* what, int rank, double start) {
   }
   memset(big, rank, n);
   if (rank == 2) usleep(3 * life * 1e6);
+  MPI_Request request = MPI_REQUEST_NULL;
   if (is(what, "neighbor")) code = MPI_Neighbor_alltoall(big, n, MPI_BYTE, got, n, MPI_BYTE, chain);
-  else if (rank == 1) code = MPI_Sendrecv(big, n, MPI_BYTE, 2, 1, got, n, MPI_BYTE, 0, 1, chain, MPI_STATUS_IGNORE);
+  else if (is(what, "ineighbor")) {
+    MPI_Ineighbor_alltoall(big, n, MPI_BYTE, got, n, MPI_BYTE, chain, &request);
+    code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+#ifdef OPEN_MPI
+  } else if (rank == 1 && is(what, "isendrecv")) {
+    MPI_Isendrecv(big, n, MPI_BYTE, 2, 1, got, n, MPI_BYTE, 0, 1, chain, &request);
+    for (int done = 0; !done && code == MPI_SUCCESS;) code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+#endif
+  } else if (rank == 1) code = MPI_Sendrecv(big, n, MPI_BYTE, 2, 1, got, n, MPI_BYTE, 0, 1, chain, MPI_STATUS_IGNORE);
   else code = MPI_Recv(got, n, MPI_BYTE, 1, 1, chain, MPI_STATUS_IGNORE);
   if (rank == 2 && code == MPI_SUCCESS && got[0] == 1 && got[n - 1] == 1) printf("rank 2: received\n");
   else printf("rank %d: %s after %.3f s\n", rank, name_of(class_of(code)), MPI_Wtime() - start - life);

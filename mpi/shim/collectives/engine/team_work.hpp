@@ -39,6 +39,7 @@ class TeamWork final : AsyncCreation::Deferred {
   bool complete() const;
   int finalize();
   void abandon() {}  // the call goes on, and the program may wait for it again
+  bool goes_on_without(int) { return false; }
   // A body looks for dead members itself.
   bool involves(int member) const { return state() == State::queued && creation_->involves(member); }
   bool stays() const { return state() == State::issued && !call_.complete(); }

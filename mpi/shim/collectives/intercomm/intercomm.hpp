@@ -33,7 +33,7 @@ template <Collective collective, class When>
 int one_buffer(const char* function, When when, Communicator& c, void* buffer, MPI_Count count, MPI_Datatype type,
                int root, MPI_Comm) {
   const PartnerData data = PartnerData::same(buffer, count, type);
-  return rooted<collective, false>(function, when, c, data, data, root);
+  return rooted(collective, false, function, when, c, data, data, root);
 }
 
 template <Collective collective, class When>
@@ -50,11 +50,11 @@ int rooted_blocks(const char* function, When when, Communicator& c, const void* 
                   MPI_Comm) {
   constexpr bool gathers = collectives::operation(collective).gets.amount == collectives::Amount::blocks;
   if constexpr (gathers)
-    return rooted<collective, true>(function, when, c, PartnerData::same(send, send_count, send_type),
-                                    PartnerData::blocks(recv, recv_count, recv_type), root);
+    return rooted(collective, true, function, when, c, PartnerData::same(send, send_count, send_type),
+                  PartnerData::blocks(recv, recv_count, recv_type), root);
   else
-    return rooted<collective, false>(function, when, c, PartnerData::same(recv, recv_count, recv_type),
-                                     PartnerData::blocks(send, send_count, send_type), root);
+    return rooted(collective, false, function, when, c, PartnerData::same(recv, recv_count, recv_type),
+                  PartnerData::blocks(send, send_count, send_type), root);
 }
 
 }  // namespace intercomm

@@ -3,7 +3,7 @@
 // varying.hpp, neighbors.hpp) says which edges it has:
 //
 //   template <class Visitor> bool edges(Visitor& visitor) const
-//     calls visitor.send(partner, tag, data, k) and visitor.receive(partner, tag, data, k) for part k of a side, in the
+//     calls visitor.send(partner, tag, data, k) and visitor.receive(partner, tag, data, k) for part k of `data`, in the
 //     order in which they are sent and received; returns false as soon as one of them returns false
 //   std::pair<...> most() const about how many edges are sent and received
 //   bool one_way() const        true: ranks that send do not receive
@@ -94,6 +94,10 @@ class Exchange final {
   int finalize() { return store(edges_.outcome()); }
   void progress() {}  // the messenger's
   void abandon() { edges_.abandon(); }
+  bool goes_on_without(int member) {
+    edges_.end_with(member);
+    return true;
+  }
   bool involves(int member) const { return edges_.involves(member); }
   bool stays() const { return false; }
   std::uint64_t bytes() const { return edges_.bytes_to_all(); }

@@ -5,9 +5,7 @@
 // those that are alone on their node. Calls in place and non-blocking or persistent calls are entirely the host's: in
 // place, MPI_Ialltoallw of Open MPI (5.0.11) hangs with such counts.
 #pragma once
-#include <cstring>
 
-#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/vector/exchange.hpp"
 #include "mpi/shim/communicators/host_transport.hpp"
 #include "mpi/shim/process/at_host.hpp"

@@ -67,7 +67,7 @@ const Neighborhood* neighborhood_of(Communicator& c) {
 bool prepare(AmongNeighbors& operation, Communicator& c) {
   operation.neighbors = neighborhood_of(c);
   if (!operation.neighbors || operation.send.in_place() || operation.receive.in_place()) return false;
-  // The arguments of a side without edges need not be valid.
+  // Arguments for which there are no edges need not be valid.
   return (operation.neighbors->targets.empty() || operation.send.prepare()) &&
          (operation.neighbors->sources.empty() || operation.receive.prepare());
 }

@@ -2,16 +2,18 @@
 // that of partner k.
 //
 //   same      the same elements for all partners, or for the only one
-//   blocks    as many elements for each, one block after the other
+//   blocks    the same number of elements for each, one block after the other
 //   varying   a number of elements and a displacement for each. Displacements count extents, or bytes if each partner
 //             has a type of its own
 //   cut       a vector that is cut into parts, of which the first ones may be longer by one element
 //
 // There is one type for all of these, and for counts of 32 and 64 bits, since otherwise each call would be compiled for
-// each combination of two.
+// every pair of kinds.
 #pragma once
 #include <algorithm>
-#include <type_traits>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include "mpi/shim/handles/packing.hpp"
 
@@ -43,7 +45,8 @@ class PartnerData {
     return varying(buffer, counts, places, MPI_DATATYPE_NULL, types);
   }
 
-  // False: arguments that the host must judge. address() and count() may be called once it has returned true.
+  // Finds the extent, which is 1 byte before; `same` does not need it. False: arguments that the host must judge. pre
+  // of count(), type() and address() of others: it has returned true.
   bool prepare() {
     if (kind_ == Kind::same) return true;
     if (kind_ == Kind::varying && (!counts_ || !places_)) return false;
@@ -60,7 +63,7 @@ class PartnerData {
   MPI_Datatype type(int k) const { return types_ ? types_[k] : element_; }
   void* address(int k) const {
     const MPI_Count first = kind_ == Kind::varying  ? element_of(places_, wide_places_, k)
-                            : kind_ == Kind::blocks ? k * each_
+                            : kind_ == Kind::blocks ? MPI_Count(std::uintptr_t(k) * std::uintptr_t(each_))
                             : parts_ > 1            ? begin(k)
                                                     : 0;
     return const_cast<void*>(offset_by(buffer_, std::uintptr_t(first) * std::uintptr_t(extent_)));
@@ -89,7 +92,10 @@ class PartnerData {
     return made;
   }
   static MPI_Count element_of(const void* array, bool wide, int k) {
-    return wide ? static_cast<const MPI_Count*>(array)[k] : static_cast<const int*>(array)[k];
+    if (!wide) return static_cast<const int*>(array)[k];
+    MPI_Count value;  // in the array it may be an MPI_Aint
+    std::memcpy(&value, static_cast<const std::byte*>(array) + std::size_t(k) * sizeof value, sizeof value);
+    return value;
   }
   MPI_Count begin(int k) const { return each_ / parts_ * k + std::min<MPI_Count>(k, each_ % parts_); }
 

@@ -66,8 +66,9 @@ int all_gathered(const char* function, When when, const Admission& by, const voi
 // Fills in what follows from the root, as the program has given it. False: arguments that the host must judge.
 bool prepare(Rooted& operation, const Communicator& c);
 
-template <Collective collective, bool gathers, class When>
-int rooted(const char* function, When when, Communicator& c, const PartnerData& own, const PartnerData& all, int root) {
+template <class When>
+int rooted(Collective collective, bool gathers, const char* function, When when, Communicator& c,
+           const PartnerData& own, const PartnerData& all, int root) {
   Rooted operation{own, all, c.size, root, gathers};
   return exchange(collective, function, c, when, operation, [&] { return prepare(operation, c); });
 }
@@ -75,15 +76,15 @@ int rooted(const char* function, When when, Communicator& c, const PartnerData& 
 template <Collective collective, class When, class N, class D>
 int gathered(const char* function, When when, const Admission& by, const void* s, N ns, MPI_Datatype ts, void* r,
              const N* nr, const D* dr, MPI_Datatype tr, int root, MPI_Comm) {
-  return rooted<collective, true>(function, when, *by.communicator, PartnerData::same(s, ns, ts),
-                                  PartnerData::varying(r, nr, dr, tr), root);
+  return rooted(collective, true, function, when, *by.communicator, PartnerData::same(s, ns, ts),
+                PartnerData::varying(r, nr, dr, tr), root);
 }
 
 template <Collective collective, class When, class N, class D>
 int scattered(const char* function, When when, const Admission& by, const void* s, const N* ns, const D* ds,
               MPI_Datatype ts, void* r, N nr, MPI_Datatype tr, int root, MPI_Comm) {
-  return rooted<collective, false>(function, when, *by.communicator, PartnerData::same(r, nr, tr),
-                                   PartnerData::varying(s, ns, ds, ts), root);
+  return rooted(collective, false, function, when, *by.communicator, PartnerData::same(r, nr, tr),
+                PartnerData::varying(s, ns, ds, ts), root);
 }
 
 }  // namespace nearfield::mpi
