@@ -151,6 +151,8 @@ OF_APPLICATIONS = [
     "applications-zen4-2-ranks-again",
     "applications-zen4-8-ranks",
     "applications-xeon-2-ranks",
+    "applications-zen3-2-ranks",
+    "applications-zen3-gromacs",
 ]
 
 

@@ -383,6 +383,8 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
             ("Applications, 2 ranks, once more", applications, OF_APPLICATIONS[1]),
             ("Applications, 8 ranks on 2 CPUs", applications, OF_APPLICATIONS[2]),
             ("Applications, 2 ranks, Xeon", applications, OF_APPLICATIONS[3]),
+            ("Applications, 2 ranks, Zen 3", applications, OF_APPLICATIONS[4]),
+            ("GROMACS, 2 ranks, Zen 3, nine runs", applications, OF_APPLICATIONS[5]),
         ],
     ),
     "collectives": (
