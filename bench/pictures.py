@@ -31,7 +31,7 @@ def counted(words: list[str]) -> str:
     """2 faster, 1 undecided."""
     return ", ".join(
         f"{words.count(each)} {each}"
-        for each in ("faster", "slower", "undecided", "too short")
+        for each in ("faster", "slower", "undecided", "too short", "too few")
         if each in words
     )
 

@@ -48,13 +48,13 @@ class Compared:
         """The values of a figure, `wall` or `cpu`, in a mode's good runs."""
         return [getattr(run, figure) for run in self.runs[mode] if run.good(self.status)]
 
-    def ratios(self, mode: str, figure: str = "wall") -> list[float]:
-        """Ratios to the plain run of the same round, if both runs are good."""
-        pairs = zip(self.runs[mode], self.runs[PLAIN])
+    def ratios(self, mode: str, figure: str = "wall", to: str = PLAIN) -> list[float]:
+        """Ratios to the run of the mode `to` in the same round, if both runs are good."""
+        pairs = zip(self.runs[mode], self.runs[to])
         return [
-            getattr(one, figure) / max(getattr(plain, figure), 1e-6)
-            for one, plain in pairs
-            if one.good(self.status) and plain.good(self.status)
+            getattr(one, figure) / max(getattr(other, figure), 1e-6)
+            for one, other in pairs
+            if one.good(self.status) and other.good(self.status)
         ]
 
     @property
@@ -73,7 +73,7 @@ def quartiles(values: list[float]) -> tuple[float, float, float]:
 
 def differ(ratios: list[float]) -> bool:
     """Whether so many ratios lie on one side of 1 that chance would do so in one of 16 cases at most: all of five to eight, all but
-    one of nine to eleven (the sign test on pairs of runs)."""
-    count = len(ratios)
-    fewer = min(sum(ratio < 1 for ratio in ratios), sum(ratio > 1 for ratio in ratios))
+    one of nine to eleven (the sign test on pairs of runs). Those that are 1 do not count."""
+    less, more = sum(ratio < 1 for ratio in ratios), sum(ratio > 1 for ratio in ratios)
+    count, fewer = less + more, min(less, more)
     return 2 * sum(math.comb(count, k) for k in range(fewer + 1)) * 16 <= 2**count

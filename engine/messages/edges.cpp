@@ -213,7 +213,7 @@ void Edges::run_by_requests() {
             else partners_.messenger.wait(request);
             judge(request, error_);
           },
-          [&] { partners_.messenger.abandon(request); });
+          [&] { end_with(request.member); });
     }
   } catch (...) {
     abandon();

@@ -222,6 +222,7 @@ def test_the_verdict_in_a_word() -> None:
 
 
 def test_chance_alone_seldom_decides() -> None:
+    assert not differ([]) and not differ([1.0] * 9) and not differ([0.5, 0.5, 0.5, 0.5, 1.0])
     assert [runs for runs in range(1, 17) if differ([2.0] * runs)] == list(range(5, 17))
     fewest = {
         other: next(n for n in range(5, 40) if differ([0.5] * other + [2.0] * (n - other)))

@@ -61,9 +61,15 @@ void Message::abandon() {
   if (other) the_messenger->abandon(*other);
 }
 
+bool Message::needs(const messages::Request& half, int member) const {
+  if (half.complete() || half.member >= 0) return !half.complete() && half.member == member;
+  const Communicator* const c = communicator_of(comm_);
+  return !c || may_come_from(*c, member);
+}
+
 bool Message::goes_on_without(int member) {
   for (messages::Request* const each : {&request, other.get()}) {
-    if (!each || each->complete() || (each->member >= 0 && each->member != member)) continue;
+    if (!each || !needs(*each, member)) continue;
     the_messenger->abandon(*each);
     each->error = messages::ErrorKind::died;
   }

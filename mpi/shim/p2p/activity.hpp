@@ -19,10 +19,7 @@ class Message final : public Activity {
   void cancel() override;
   void abandon() override;
   bool goes_on_without(int member) override;
-  bool involves(int member) const override {
-    return (!request.complete() && (request.member == member || request.member < 0)) ||
-           (other && !other->complete() && other->member == member);
-  }
+  bool involves(int member) const override { return needs(request, member) || (other && needs(*other, member)); }
   bool from_anybody() const override { return !request.is_send && request.member < 0 && !other; }
   // Unmatched receives are not owed: a program that frees one does not need it.
   bool owed() const override { return request.is_send || !request.posted || other; }
@@ -37,6 +34,7 @@ class Message final : public Activity {
   std::unique_ptr<Packed> packed, other_packed;  // copies of what the messenger cannot address
 
  private:
+  bool needs(const messages::Request& half, int member) const;  // false once that is complete
   const MPI_Comm comm_;
   bool landed_ = false;        // the data of this start have been stored ...
   int landing_ = MPI_SUCCESS;  // ... with this error class

@@ -177,7 +177,7 @@ int wait_one(MPI_Request request) {
       if (!user.complete()) wait_ours(done, involves, nullptr, "waiting for a request");
       return MPI_SUCCESS;
     } catch (const team::Died&) {
-      if (end_dead(1, &request, code)) continue;
+      if (end_dead(1, &request, code) || user.complete()) continue;
       if (code == MPI_SUCCESS) throw;
       return code;
     }
@@ -192,7 +192,7 @@ int wait_for_living(int count, const MPI_Request* requests, Done done, Involves 
       wait_ours(done, involves, also, doing);
       return MPI_SUCCESS;
     } catch (const team::Died&) {
-      if (end_dead(count, requests, code)) continue;
+      if (end_dead(count, requests, code) || done()) continue;
       if (code == MPI_SUCCESS) throw;
       return code;
     }
@@ -276,7 +276,7 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (!user.complete()) {
     poll_ours();
     int code = MPI_SUCCESS;
-    if (!user.complete() && !progress_others(1, request, code)) {
+    if (!ended(*request, code)) {
       *flag = 0;
       return code;
     }

@@ -161,5 +161,10 @@ bool end_dead(int count, const MPI_Request* requests, int& code);
 inline bool progress_others(int count, const MPI_Request* requests, int& code) {
   return progress_others() && end_dead(count, requests, code);
 }
+// Returns whether a request of ours is complete, if need be by a death.
+inline bool ended(const MPI_Request& request, int& code) {
+  const auto complete = [&] { return own(request)->complete(); };
+  return complete() || (progress_others(1, &request, code) && complete());
+}
 
 }  // namespace nearfield::mpi

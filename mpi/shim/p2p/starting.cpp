@@ -14,7 +14,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   if (!is_own(request)) return host.Request_get_status(request, flag, status);
   UserRequest& user = *own(request);
   int code = MPI_SUCCESS;
-  *flag = user.complete() || progress_others(1, &request, code);
+  *flag = ended(request, code);
   if (!*flag) return code;
   if (user.died) code = died_class();
   else if (user.active && user.activity) code = user.activity->outcome();
@@ -40,7 +40,7 @@ int X_Request_is_complete(MPI_Request request) {
   poll_ours();
   if (!is_own(request)) return host.X_Request_is_complete ? host.X_Request_is_complete(request) : 0;
   int code = MPI_SUCCESS;
-  return own(request)->complete() || progress_others(1, &request, code);
+  return ended(request, code);
 }
 
 // The host's persistent requests: without MPI_Request_get_status_any we cannot ask whether one of them is inactive.

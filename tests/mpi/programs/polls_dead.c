@@ -108,8 +108,8 @@ static int poll(const char* what, MPI_Comm comm, int count, MPI_Request* request
 /* Rank 1, in one call, receives from rank 0 and sends to rank 2, which receives long after the death. */
 static void between(const char* what, int rank, double start) {
   static char got[sizeof big];
-  const int n = sizeof big, before = rank - 1, after = rank + 1;
-  int code = MPI_SUCCESS;
+  const int n = strstr(what, "short") ? 8 : sizeof big, before = rank - 1, after = rank + 1;
+  int code = MPI_SUCCESS, done;
   MPI_Comm chain;
   MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank > 0, &before, MPI_UNWEIGHTED, rank < 2, &after, MPI_UNWEIGHTED,
                                  MPI_INFO_NULL, 0, &chain);
@@ -122,21 +122,27 @@ static void between(const char* what, int rank, double start) {
   memset(big, rank, n);
   if (rank == 2) usleep(3 * life * 1e6);
   MPI_Request request = MPI_REQUEST_NULL;
-  if (is(what, "neighbor")) code = MPI_Neighbor_alltoall(big, n, MPI_BYTE, got, n, MPI_BYTE, chain);
-  else if (is(what, "ineighbor")) {
+  if (is(what, "neighbor") || is(what, "short")) {
+    code = MPI_Neighbor_alltoall(big, n, MPI_BYTE, got, n, MPI_BYTE, chain);
+  } else if (is(what, "ineighbor") || is(what, "waited")) {
     MPI_Ineighbor_alltoall(big, n, MPI_BYTE, got, n, MPI_BYTE, chain, &request);
-    code = MPI_Wait(&request, MPI_STATUS_IGNORE);
 #ifdef OPEN_MPI
   } else if (rank == 1 && is(what, "isendrecv")) {
     MPI_Isendrecv(big, n, MPI_BYTE, 2, 1, got, n, MPI_BYTE, 0, 1, chain, &request);
-    for (int done = 0; !done && code == MPI_SUCCESS;) code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 #endif
-  } else if (rank == 1) code = MPI_Sendrecv(big, n, MPI_BYTE, 2, 1, got, n, MPI_BYTE, 0, 1, chain, MPI_STATUS_IGNORE);
-  else code = MPI_Recv(got, n, MPI_BYTE, 1, 1, chain, MPI_STATUS_IGNORE);
+  } else if (rank == 1) {
+    code = MPI_Sendrecv(big, n, MPI_BYTE, 2, 1, got, n, MPI_BYTE, 0, 1, chain, MPI_STATUS_IGNORE);
+  } else {
+    code = MPI_Recv(got, n, MPI_BYTE, 1, 1, chain, MPI_STATUS_IGNORE);
+  }
+  if (is(what, "waited")) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  while (request != MPI_REQUEST_NULL && code == MPI_SUCCESS) code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  if (rank == 1) memset(big, 9, n); /* it is the program's again */
   if (rank == 2 && code == MPI_SUCCESS && got[0] == 1 && got[n - 1] == 1) printf("rank 2: received\n");
   else printf("rank %d: %s after %.3f s\n", rank, name_of(class_of(code)), MPI_Wtime() - start - life);
   fflush(stdout);
-  usleep(1e6);
+  for (const double end = MPI_Wtime() + 1; MPI_Wtime() < end;)
+    MPI_Iprobe(MPI_ANY_SOURCE, 3, MPI_COMM_SELF, &done, MPI_STATUS_IGNORE);
   _exit(0);
 }
 

@@ -30,6 +30,7 @@ class ShortEdges {
     if (operation.in_place() || devices::possible()) return false;
     for (pass_ = Pass::look; pass_ != Pass::over; pass_ = Pass(int(pass_) + 1))
       if (!operation.edges(*this)) return false;
+    death_.report();
     return true;
   }
   const messages::EdgeError& error() const { return error_; }
@@ -42,7 +43,7 @@ class ShortEdges {
     const bool own = partners_.is_us(partner);
     if (pass_ == Pass::look) return !own || std::exchange(own_, edge).partner < 0;  // one edge at most
     sent_ += edge.data.bytes;
-    if (edge.data.bytes && !own) messages::send_short(partners_, edge, error_);
+    if (edge.data.bytes && !own) death_.outlive([&] { messages::send_short(partners_, edge, error_); });
     return true;
   }
   bool receive(int partner, int tag, const PartnerData& data, int k) {
@@ -51,7 +52,7 @@ class ShortEdges {
     if (!describe(edge, data, k)) return false;
     if (pass_ == Pass::look) return true;
     if (partners_.is_us(partner)) copy_own(edge);
-    else if (edge.data.bytes) messages::receive_short(partners_, edge, error_);
+    else if (edge.data.bytes) death_.outlive([&] { messages::receive_short(partners_, edge, error_); });
     return true;
   }
 
@@ -84,6 +85,7 @@ class ShortEdges {
   const TypeInfo* info_ = nullptr;  // of the last part
   std::uint64_t sent_ = 0;
   messages::EdgeError error_;
+  messages::FirstDeath death_;
 };
 
 }  // namespace nearfield::mpi
