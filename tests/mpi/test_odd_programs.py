@@ -8,7 +8,14 @@ import pytest
 from tests.mpi.jobs import AT_ONCE, EVERYTHING, HOSTS, UNKNOWN, compiled, hosts, launch
 from tests.mpi.scenario_jobs import good_scenarios
 
-LIVES = ["outlives_buffered", "outlives_collective", "outlives_first", "outlives_error", "outlives_many"]
+LIVES = [
+    "outlives_buffered",
+    "outlives_collective",
+    "outlives_first",
+    "outlives_error",
+    "outlives_many",
+    "outlives_anybody",
+]
 # One looks by a communicator whose messages are the host's, one by a dynamic window.
 LOOKS = replace(EVERYTHING.but("messages", "windows: dynamic"), anywhere=True)
 ERRORS = EVERYTHING.but(

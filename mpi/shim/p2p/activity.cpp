@@ -61,12 +61,6 @@ void Message::abandon() {
   if (other) the_messenger->abandon(*other);
 }
 
-bool Message::needs(const messages::Request& half, int member) const {
-  if (half.complete() || half.member >= 0) return !half.complete() && half.member == member;
-  const Communicator* const c = communicator_of(comm_);
-  return !c || may_come_from(*c, member);
-}
-
 bool Message::goes_on_without(int member) {
   for (messages::Request* const each : {&request, other.get()}) {
     if (!each || !needs(*each, member)) continue;

@@ -19,6 +19,7 @@ class Message final : public Activity {
   void cancel() override;
   void abandon() override;
   bool goes_on_without(int member) override;
+  // A receive from anybody counts; UserRequest knows who may send to it.
   bool involves(int member) const override { return needs(request, member) || (other && needs(*other, member)); }
   bool from_anybody() const override { return !request.is_send && request.member < 0 && !other; }
   // Unmatched receives are not owed: a program that frees one does not need it.
@@ -34,7 +35,9 @@ class Message final : public Activity {
   std::unique_ptr<Packed> packed, other_packed;  // copies of what the messenger cannot address
 
  private:
-  bool needs(const messages::Request& half, int member) const;  // false once that is complete
+  static bool needs(const messages::Request& half, int member) {
+    return !half.complete() && (half.member == member || half.member < 0);
+  }
   const MPI_Comm comm_;
   bool landed_ = false;        // the data of this start have been stored ...
   int landing_ = MPI_SUCCESS;  // ... with this error class

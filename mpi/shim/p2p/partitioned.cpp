@@ -250,6 +250,7 @@ int Parrived(MPI_Request request, int partition, int* flag) {
   if (!is_own(request)) return at_host<Function::Parrived>(request, partition, flag);
   UserRequest& user = *own(request);
   if (!user.activity) return raise_code(user.comm(), MPI_ERR_REQUEST);
+  if (user.died) return raise_code(user.comm(), died_class());
   bool there = false;
   const int code = guarded(user.comm(), "MPI_Parrived", [&]() -> int {
     const int wrong = user.activity->arrived(partition, there);

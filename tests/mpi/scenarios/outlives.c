@@ -6,6 +6,7 @@
      outlives_first         the same where it is the communicator's first
      outlives_error         a request that fails when its communicator has gone: the world is told, once
      outlives_many          the same with requests of many communicators, which go in another order than they came
+     outlives_anybody       a receive from anybody waits when its communicator has gone
      in_place_...           MPI_IN_PLACE where no argument may be it is an error
      first_error            a wrong operator is an error of the call, also in a communicator's first */
 #include "scenarios.h"
@@ -150,7 +151,8 @@ static void error(void) {
   MPI_Errhandler_free(&handler);
 }
 
-/* Every third is complete before its communicator goes; handles are used again, by communicators whose errors are fatal. */
+/* Every third is complete before its communicator goes; handles are used again, by communicators whose errors are
+ * fatal. */
 static void many(void) {
   enum { comms = 60, each = 5, rounds = 3 };
   MPI_Comm comm[comms], next[comms];
@@ -188,6 +190,29 @@ static void many(void) {
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Errhandler_free(&handler);
+}
+
+/* A receive from anybody waits so long that peers are looked after, which must not ask for the communicator. */
+static void anybody(void) {
+  int mine[4] = {rank, 2, 3, 4}, theirs[7] = {0};
+  MPI_Comm comm;
+  MPI_Request request;
+  MPI_Datatype apart;
+  MPI_Type_vector(4, 1, 2, MPI_INT, &apart);
+  MPI_Type_commit(&apart);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  if (rank == 0) MPI_Irecv(theirs, 1, apart, MPI_ANY_SOURCE, 1, comm, &request);
+  MPI_Barrier(comm);
+  if (rank == 1) {
+    usleep(300000);
+    MPI_Send(mine, 4, MPI_INT, 0, 1, comm);
+  }
+  MPI_Comm_free(&comm);
+  if (rank == 0) {
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(theirs[0] == 1 && theirs[6] == 4, "another message");
+  }
+  MPI_Type_free(&apart);
 }
 
 static void in_place(void) {
@@ -234,5 +259,6 @@ SCENARIO(outlives_collective) { collective(0); }
 SCENARIO(outlives_first) { collective(1); }
 SCENARIO(outlives_error) { error(); }
 SCENARIO(outlives_many) { many(); }
+SCENARIO(outlives_anybody) { anybody(); }
 SCENARIO(in_place_where_it_may_not_be) { in_place(); }
 SCENARIO(first_error) { first_error_of(); }
