@@ -128,9 +128,7 @@ void Edges::abandon() {
 void Edges::end_with(int member) {
   for (std::size_t i = 0; i < used_; ++i) {
     Request& request = requests_[i];
-    if (request.complete() || request.member != member) continue;
-    partners_.messenger.abandon(request);
-    request.error = ErrorKind::died;
+    if (!request.complete() && request.member == member) partners_.messenger.abandon(request, ErrorKind::died);
   }
 }
 

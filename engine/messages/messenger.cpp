@@ -96,7 +96,7 @@ void Messenger::cancel(Request& request) {
   else matcher_.cancel(request);
 }
 
-void Messenger::abandon(Request& request) {
+void Messenger::abandon(Request& request, ErrorKind error) {
   Guard guard(lock_);
   for (; request.busy; guard.take()) {  // another thread copies for it
     guard.let_go();
@@ -105,7 +105,7 @@ void Messenger::abandon(Request& request) {
   if (request.complete()) return;
   matcher_.abandon(request);
   protocols_.abandon(request);
-  request.error = ErrorKind::broken;
+  request.error = error;
   continuations_.complete(request);
 }
 

@@ -63,8 +63,9 @@ class Messenger final : public waiting::Source {
   void start_matched(Request& request, UnexpectedMessage& message);
   // A receive that is not matched yet completes as cancelled; a send does if its receiver has not matched it.
   void cancel(Request& request);
-  // After a wait for it has thrown: removes the request from all lists and completes it as broken.
-  void abandon(Request& request);
+  // After a wait for it has thrown: removes the request from all lists and completes it with that error, unless it is
+  // complete.
+  void abandon(Request& request, ErrorKind error = ErrorKind::broken);
   // Removes the posted receive that choose() returns, which is met elsewhere and never completes here; nullptr: none.
   // Nothing is matched meanwhile. choose() may set Request::elsewhere of posted receives.
   void take_out(FunctionRef<Request*()> choose);

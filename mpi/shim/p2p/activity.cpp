@@ -62,11 +62,8 @@ void Message::abandon() {
 }
 
 bool Message::goes_on_without(int member) {
-  for (messages::Request* const each : {&request, other.get()}) {
-    if (!each || !needs(*each, member)) continue;
-    the_messenger->abandon(*each);
-    each->error = messages::ErrorKind::died;
-  }
+  for (messages::Request* const each : {&request, other.get()})
+    if (each && needs(*each, member)) the_messenger->abandon(*each, messages::ErrorKind::died);
   return true;
 }
 

@@ -61,12 +61,8 @@ bool end_dead(int count, const MPI_Request* requests, int& code) {
         break;
       }
       log_line(LogLevel::error, "%s", the_messenger->death_of(m, "waiting for it").what());
-      if (user.activity) {
-        user.died = !user.activity->goes_on_without(m);
-      } else {
-        abandon(user);
-        user.request.error = messages::ErrorKind::died;
-      }
+      if (user.activity) user.died = !user.activity->goes_on_without(m);
+      else the_messenger->abandon(user.request, messages::ErrorKind::died);
       any = true;
       break;
     }

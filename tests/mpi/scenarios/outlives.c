@@ -151,8 +151,7 @@ static void error(void) {
   MPI_Errhandler_free(&handler);
 }
 
-/* Every third is complete before its communicator goes; handles are used again, by communicators whose errors are
- * fatal. */
+/* Every third is complete before its communicator goes; handles are used again, by communicators whose errors are fatal. */
 static void many(void) {
   enum { comms = 60, each = 5, rounds = 3 };
   MPI_Comm comm[comms], next[comms];

@@ -63,7 +63,7 @@ Admission decide(Communicator& c, const CallFacts& call, const ReductionArgument
 Admission admit(const CallFacts& call, MPI_Comm comm, const ReductionArguments* reduction = nullptr);
 
 // The same for a call in one of the forms of form.hpp. A call whose request argument is null goes to the host. Only
-// blocking calls are so short that an inlined copy for each function shows.
+// for blocking calls, which are short, is a copy inlined into each function.
 template <collectives::Collective collective, class When>
 [[gnu::always_inline]] inline Admission admit(const When& when, MPI_Comm comm, const ReductionArguments* reduction) {
   constexpr const CallFacts& call = CalledFunction<collective, When::form>::facts;
